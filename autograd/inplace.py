@@ -1,0 +1,248 @@
+"""In place: compute under the old history, then move the result into the tensor's memory and take its history."""
+
+from typing import Any
+
+import numpy as np
+
+from zoo.autograd.engine import Node
+from zoo.autograd.mode import MODE, tick
+from zoo.autograd.tensor import Tensor, View, node_for, wrap
+from zoo.ops.dtypes import COMPLEX, FLOATS, INTS, NUMBERS
+from zoo.ops.errors import DtypeError, GradError, ShapeError
+from zoo.ops.pointwise import add
+from zoo.ops.shape import cast, expand
+from zoo.ops.views import steps, write_through
+
+
+def fits(result: np.dtype, into: np.dtype) -> bool:
+    """torch.can_cast: a float does not go into an integer, nor an integer into a bool."""
+    def level(d):
+        return 3 if d in COMPLEX else 2 if d in FLOATS else 1 if d in INTS else 0
+    return level(result) <= level(into)
+
+
+def copy_raw(target, value) -> None:
+    """Writes an array into another's memory, cast to its dtype."""
+    if isinstance(target, np.ndarray):
+        np.copyto(target, value, casting="unsafe")
+    else:
+        from zoo.ops.pointwise_gpu import copy_into
+        copy_into(target, value)
+
+
+def overlapping(array) -> bool:
+    """Does one memory location stand for several elements (an expanded view)?"""
+    return 0 not in array.shape and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
+
+
+def base_of(x: Tensor) -> Tensor:
+    return x.base if isinstance(x, View) else x
+
+
+def may_write(x: Tensor, name: str) -> Tensor:
+    """The tensor whose history a write to x changes (x, or the base of the view x); raises where torch does."""
+    base = base_of(x)
+    if MODE.grad and base.requires_grad and base.node is None:
+        what = "a view of a leaf" if base is not x else "a leaf"
+        raise GradError(
+            f"{name}: {what} Variable that requires grad is being used in an in-place operation; do it under no_grad()"
+        )
+    if MODE.grad and base is not x and x.made_without_grad and base.requires_grad:
+        raise GradError(
+            f"{name}: a view made under no_grad() is written to with grad mode enabled; make the view again"
+        )
+    if overlapping(x.array):
+        raise ShapeError(
+            f"{name}: more than one element of the written-to tensor of shape {x.shape} refers to a single "
+            "memory location; clone() it first"
+        )
+    return base
+
+
+def write(x: Tensor, result: Any, name: str = "copy_") -> Tensor:
+    """Puts `result` (a Tensor, computed from x as it was) into x's memory, and its history into x's."""
+    base = may_write(x, name)
+    if result.shape != x.shape:
+        raise ShapeError(f"{name}: output with shape {x.shape} doesn't match the broadcast shape {result.shape}")
+    if not fits(result.dtype, x.dtype):
+        raise DtypeError(f"{name}: result type {result.dtype} can't be cast to the desired output type {x.dtype}")
+    history = None
+    tracked = MODE.grad and (result.requires_grad or base.requires_grad)
+    if tracked:
+        if result.requires_grad and result.node is None:
+            result = add(result, 0)                      # a leaf hands on its gradient through a node
+        history = result.node
+        if base is not x:
+            history = through(base, result, x)
+    copy_raw(x.array, result.array)
+    x.clock[0] = tick()
+    if tracked:
+        base.node, base.requires_grad = history, history is not None
+    return x
+
+
+def through(base: Tensor, result: Tensor, view: View) -> Node | None:
+    """The history of `base` after `result` was written through `view`: write_through, without running it."""
+    args = (base, result, view.trail)
+    wanted = base.requires_grad + 2 * result.requires_grad
+    return node_for(write_through, args, wanted, base)
+
+
+def before(x: Tensor) -> Tensor:
+    """x as it is now, under the same history, on a copy of its memory if the graph may keep it."""
+    out = wrap(x.array, x.node)
+    out.requires_grad = x.requires_grad
+    if MODE.grad:
+        if type(x.array) is np.ndarray:
+            out.array = x.array.copy()
+        else:
+            from zoo.ops.pointwise_gpu import contiguous_copy
+            out.array = contiguous_copy(x.array)
+    return out
+
+
+def in_place(name: str, function):
+    """`x.name_(...)` of a function `name(x, ...)`: its result, moved into x."""
+    def method(self, *args, **options):
+        may_write(self, f"{name}_")
+        return write(self, function(before(self), *args, **options), f"{name}_")
+    method.__name__ = method.__qualname__ = f"{name}_"
+    method.__doc__ = f"In place: `{name}`, with the result in this tensor's memory."
+    return method
+
+
+def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
+    """Copies `source` (Tensor, array or number; broadcast, cast, from any device) into x's memory."""
+    source = source if isinstance(source, Tensor) else wrap(np.asarray(source))
+    if source.device != x.device:
+        from zoo.ops.device import to_device
+        source = to_device(source, x.device)
+    if source.shape != x.shape:
+        try:
+            source = expand(source, x.shape)
+        except ValueError:
+            raise ShapeError(f"copy_: a source of shape {source.shape} does not broadcast to {x.shape}") from None
+    if source.dtype != x.dtype:
+        source = cast(source, x.dtype)
+    return write(x, source, "copy_")
+
+
+def out_(x: Tensor, result: Any) -> Tensor:
+    """out=: the result of an op moved into x (Op calls this as `__out__`); records nothing."""
+    result = result if isinstance(result, Tensor) else wrap(np.asarray(result))
+    if MODE.grad and (x.requires_grad or result.requires_grad):
+        raise GradError("out=: functions with out= do not record; an argument requires grad (use no_grad())")
+    if not fits(result.dtype, x.dtype):
+        raise DtypeError(f"out=: result type {result.dtype} can't be cast to the desired output type {x.dtype}")
+    if result.shape != x.shape:
+        if x.array.size:
+            raise ShapeError(f"out=: wants an output of shape {result.shape}, got {x.shape}")
+        x.array = cast(result.detach(), x.dtype).array          # an empty out is resized, as in torch
+        x.clock[0] = tick()
+        return x
+    copy_raw(x.array, result.array)
+    x.clock[0] = tick()
+    return x
+
+
+def set_item(x: Tensor, index: Any, value: Any) -> None:
+    """`x[index] = value`: through a view for basic indices, functionally for index arrays and masks."""
+    from zoo.ops.face.getitem import fitted
+    from zoo.ops.face.index import getitem, setitem_functional
+    window = None
+    if is_basic(index):
+        if type(x.array) is np.ndarray and type(value) in NUMBERS and not (MODE.grad and base_of(x).requires_grad):
+            target = getitem(x.array, index)               # nothing to record: straight into the memory
+            if not overlapping(target):
+                target[...] = value
+                x.clock[0] = tick()
+                return
+        window = getitem(x, index)
+    if window is not None and (isinstance(window, View) or window is x):
+        copy_(window, fitted(as_value(value, x), window.shape))
+        return
+    may_write(x, "setitem")
+    write(x, setitem_functional(before(x), index, as_value(value, x)), "setitem")
+
+
+def as_value(value: Any, x: Tensor) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    array = np.asarray(value)
+    from zoo.ops.device import put
+
+    return wrap(
+        put(
+            array.astype(x.dtype)
+            if array.dtype != x.dtype and fits(array.dtype, x.dtype) or array.ndim == 0
+            else array,
+            x.device,
+        )
+    )
+
+
+def is_basic(index: Any) -> bool:
+    """Only ints, slices, None and Ellipsis: a view."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(
+        p is None or p is Ellipsis or isinstance(p, (slice, int, np.integer)) and not isinstance(p, (bool, np.bool_))
+        for p in parts
+    )
+
+
+def fill_(x: Tensor, value: Any) -> Tensor:
+    """Sets every element to `value` (a number or a 0-d tensor)."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise ShapeError(f"fill_: wants a number or a 0-d tensor, got shape {value.shape}")
+    return copy_(x, as_value(value, x))
+
+
+def zero_(x: Tensor) -> Tensor:
+    """Sets every element to 0."""
+    return fill_(x, 0)
+
+
+def set_(x: Tensor, source: Tensor) -> Tensor:
+    """Makes x share the memory of `source`."""
+    x.data = source
+    return x
+
+
+def viewable(method):
+    """`view` as a method of Tensor: convolutions and gradients lie in memory as they like (NHWC, broadcast), where
+    torch's lie in row-major order. Such a tensor is laid out anew, once, so that `conv(x).view(n, -1)` is a view of it.
+    A view of it is copied. What became uncontiguous by the user's own transpose is an error, as in torch.
+    """
+    def view(self, *shape, **options):
+        try:
+            return method(self, *shape, **options)
+        except ShapeError:
+            made_by_user = self.base.is_contiguous() if type(self) is View else type(self) is not Tensor
+            if self.is_contiguous() or made_by_user:
+                raise
+        if type(self) is View:
+            return method(self.contiguous(), *shape, **options)
+        self.array = self.detach().contiguous().array
+        return method(self, *shape, **options)
+    view.__name__, view.__doc__ = method.__name__, method.__doc__
+    return view
+
+
+def reshaped_in_place(name: str, function):
+    """`x.t_()`, `x.squeeze_()` ...: x becomes that view of itself."""
+    def method(self, *args):
+        if MODE.grad and self.requires_grad and self.node is None:
+            raise GradError(f"{name}_: a leaf Variable that requires grad is being used in an in-place operation")
+        alias = wrap(self.array, self.node)
+        alias.clock = self.clock
+        out = function(alias, *args)
+        self.array = out.array
+        if self.node is not None:
+            self.node = out.node
+        if isinstance(self, View) and isinstance(out, View):
+            for op, rest in steps(out.trail):
+                self.trail = (self.trail, op, rest)
+        return self
+    method.__name__ = method.__qualname__ = f"{name}_"
+    method.__doc__ = f"In place: `{name}`, of the same memory."
+    return method

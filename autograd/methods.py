@@ -1,0 +1,70 @@
+"""Tensor's methods and operators, from the tables of ops/face: torch's functions with the tensor as first argument."""
+from importlib import import_module
+
+from zoo.autograd import convert, creation, inplace, legacy
+from zoo.autograd import random as random_methods
+from zoo.autograd.numpy_names import numpy_names
+from zoo.autograd.printing import tensor_repr
+from zoo.autograd.tensor import Tensor
+from zoo.ops.face.getitem import getitem
+from zoo.ops.op import OPS, Op
+
+FACES = ("pointwise", "activation", "reduce", "sort", "matmul", "norm", "loss", "conv", "pool", "shape", "split",
+         "join", "index", "sets")
+OPERATORS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "floordiv": "floor_divide",
+             "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+             "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "matmul": "matmul"}
+COMPARISONS = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne"}
+UNARY = {"neg": "neg", "abs": "abs", "invert": "bitwise_not"}
+
+
+def faces() -> list:
+    """The modules with torch's signatures, one per family of ops."""
+    return [import_module(f"zoo.ops.face.{name}") for name in FACES]
+
+
+def method_of(name: str, function):
+    """A function as a method: an Op's written-out call on Tensors, if it has no options to fill in."""
+    if isinstance(function, Op):
+        op = function
+
+        def method(self, *args, **options):
+            return op(self, *args, **options)
+        method.__name__, method.__doc__ = name, op.__doc__
+        return method
+    return numpy_names(function)
+
+
+def comparison(call):
+    def compare(self, other):
+        return NotImplemented if other is None or isinstance(other, str) else call(self, other)
+    return compare
+
+
+def attach() -> None:
+    """Puts everything onto Tensor; once, when autograd is imported."""
+    for face in faces():
+        for name in face.METHODS:
+            function = getattr(face, f"{name}_method", None) or getattr(face, name)      # where(c, a, b), a.where(c, b)
+            setattr(Tensor, name, method_of(name, function))
+        for name in getattr(face, "INPLACE", ()):
+            setattr(Tensor, f"{name}_", inplace.in_place(name, getattr(face, name)))
+    for name, method in {**convert.METHODS, **creation.METHODS, **random_methods.METHODS, **legacy.METHODS}.items():
+        setattr(Tensor, name, method)
+    for special, name in {**OPERATORS, **UNARY, **COMPARISONS}.items():
+        call = OPS[name].handler((Tensor(0.0),))
+        setattr(Tensor, f"__{special}__", comparison(call) if special in COMPARISONS else call)
+        if special in OPERATORS:
+            setattr(Tensor, f"__r{special}__", lambda a, b, call=call: call(b, a))
+            setattr(Tensor, f"__i{special}__", inplace.in_place(name, OPS[name]))
+    for name in ("t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze"):
+        setattr(Tensor, f"{name}_", inplace.reshaped_in_place(name, getattr(Tensor, name)))
+    Tensor.view, Tensor.view_as = inplace.viewable(Tensor.view), inplace.viewable(Tensor.view_as)
+    Tensor.__getitem__, Tensor.__setitem__ = getitem, inplace.set_item
+    Tensor.__repr__ = tensor_repr
+    Tensor.copy_, Tensor.__out__ = inplace.copy_, inplace.out_
+    Tensor.fill_, Tensor.zero_ = inplace.fill_, inplace.zero_
+    Tensor.set_ = inplace.set_
+
+
+attach()

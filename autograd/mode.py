@@ -1,0 +1,152 @@
+"""Whether operations are recorded: no_grad, enable_grad, set_grad_enabled, inference_mode; and the one clock."""
+import functools
+import itertools
+import threading
+
+tick = itertools.count(1).__next__  # one clock for nodes and for writes in place: what is later has the higher number
+
+
+class Mode(threading.local):
+    grad = True
+    inference = False
+
+
+MODE = Mode()
+ANOMALY: list[bool] = []        # not empty inside detect_anomaly: the cheapest thing to ask on the hot path
+
+
+class _Switch:
+    """A context manager and decorator that sets the grad mode."""
+    on = True
+
+    def __enter__(self):
+        self.outer = MODE.grad
+        MODE.grad = self.on
+
+    def __exit__(self, *_):
+        MODE.grad = self.outer
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def inside(*args, **options):
+            with self.copy():
+                return function(*args, **options)
+        return inside
+
+    def copy(self):
+        return type(self)()
+
+
+class no_grad(_Switch):  # noqa: N801
+    """Nothing inside is recorded: `with no_grad():` or `@no_grad()`.
+
+    Example:
+        >>> import zoo
+        >>> x = zoo.ones(2, requires_grad=True)
+        >>> with zoo.no_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+    """
+    on = False
+
+    def __new__(cls, function=None):
+        made = super().__new__(cls)
+        return made if function is None else made(function)
+
+
+class enable_grad(no_grad):  # noqa: N801
+    """Records again inside a `no_grad` block."""
+    on = True
+
+
+class set_grad_enabled(_Switch):  # noqa: N801
+    """Switches recording on or off, at once or for a `with` block.
+
+    Example:
+        >>> import zoo
+        >>> with zoo.set_grad_enabled(False):
+        ...     zoo.is_grad_enabled()
+        False
+    """
+
+    def __init__(self, mode: bool):
+        self.outer, self.on = MODE.grad, bool(mode)
+        MODE.grad = self.on
+
+    def __enter__(self):
+        MODE.grad = self.on
+
+    def __call__(self, function):
+        MODE.grad = self.outer
+        return super().__call__(function)
+
+    def copy(self):
+        return set_grad_enabled(self.on)
+
+
+class inference_mode(_Switch):  # noqa: N801
+    """no_grad, and says so: `is_inference_mode_enabled()`. `inference_mode(False)` records again."""
+
+    def __new__(cls, mode=True):
+        made = super().__new__(cls)
+        return inference_mode()(mode) if callable(mode) else made
+
+    def __init__(self, mode: bool = True):
+        self.inference, self.on = mode, not mode
+
+    def __enter__(self):
+        super().__enter__()
+        self.before, MODE.inference = MODE.inference, self.inference
+
+    def __exit__(self, *_):
+        MODE.inference = self.before
+        super().__exit__()
+
+    def copy(self):
+        return inference_mode(self.inference)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are being recorded in this thread."""
+    return MODE.grad
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is inside `inference_mode`."""
+    return MODE.inference
+
+
+class detect_anomaly:  # noqa: N801
+    """Inside, every node remembers the line that made it, and a NaN in a gradient raises naming op and line."""
+
+    def __init__(self, check_nan: bool = True):
+        self.on = check_nan
+
+    def __enter__(self):
+        if self.on:
+            ANOMALY.append(True)
+
+    def __exit__(self, *_):
+        if self.on:
+            ANOMALY.pop()
+
+
+class set_detect_anomaly:  # noqa: N801
+    """Anomaly mode on or off from here on, or for the length of a `with`; see detect_anomaly.
+
+    Example:
+        >>> import zoo
+        >>> with zoo.autograd.set_detect_anomaly(True):
+        ...     zoo.ones(1, requires_grad=True).exp().backward()
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        self.before = list(ANOMALY)
+        ANOMALY[:] = [True] if mode and check_nan else []
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *_):
+        ANOMALY[:] = self.before

@@ -1,0 +1,139 @@
+"""How one op runs on Tensors, written out once per op so that a small op costs about a microsecond.
+
+For `mul(a, b)` the text below becomes a function of the two names a and b: look into each input, run the op on
+the arrays, and where an input wants a gradient, make the node. namedtuple and dataclasses are made the same way.
+`remember` in tensor.py is the same thing without text, for every other case; a test compares the two.
+"""
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+
+from zoo.autograd.engine import Node, pick
+from zoo.autograd.mode import ANOMALY, MODE, tick
+from zoo.ops.dtypes import INEXACT
+from zoo.ops.op import PLAIN, Op
+
+INPUT = """
+    if type({p}) in TENSORS:
+        {p}_ = {p}.array
+        if type({p}_) is not ndarray:
+            return elsewhere({all}){wish}
+    elif type({p}) in PLAIN:
+        {p}_ = {p}
+    else:
+        return elsewhere({all})"""
+WISH = """
+        if {p}.requires_grad:
+            wanted += {bit}"""
+CALL = """
+def {name}({all}):
+    wanted = 0{inputs}
+    y = forward({raw})
+    {out}
+    if wanted and MODE.grad{inexact}:
+        {branches}
+        node = new_node(Node)
+        node.plan = plan
+        node.saved = saved
+        node.edges = edges
+        node.shape = y.shape
+        node.dtype = y.dtype
+        node.clock = out.clock
+        node.hooks = None
+        node.seq = tick()
+        out.requires_grad = True
+        out.node = node
+        if ANOMALY:
+            mark(node)
+    else:
+        out.requires_grad = False
+        out.node = None
+    return out
+"""
+CALL_MANY = """
+def {name}({all}):
+    wanted = 0{inputs}
+    {outputs} = forward({raw})
+    outs = ({wrapped})
+    if wanted and MODE.grad:
+        {branches}
+        node = new_node(Node)
+        node.plan = plan
+        node.saved = saved
+        node.edges = edges
+        node.shape = ({shapes})
+        node.dtype = ({dtypes})
+        node.clock = ({clocks})
+        node.hooks = None
+        node.seq = tick()
+        if ANOMALY:
+            mark(node)
+        for k, out in enumerate(outs):
+            if out.array.dtype in INEXACT:
+                out.requires_grad = True
+                out.node = pick(node, k)
+    return outs
+"""
+BRANCH = """if wanted == {wanted}:
+            plan, saved, edges = plan{wanted}, {plan.saved}, {plan.edges}
+        """
+NEW = """out = new_tensor(Tensor)
+    out.array = y
+    out.grad = out.hooks = None
+    out.clock = [0]"""
+NEW_VIEW = (
+    """out = view_of({first}, y, op, ({rest})) if type({first}) in TENSORS and shares({first}_, y) else wrap(y)"""
+)
+
+
+def write(op: Op, names: dict) -> Callable:
+    """names: what the text needs of tensor.py (Tensor, TENSORS, new_tensor, wrap, view_of, shares, other, mark)."""
+    inputs = op.parameters
+    bits = {p: 1 << inputs.index(p) for p in op.differentiable}
+    plans = {w: op.plan(w) for n in range(len(bits), 0, -1) for w in map(sum, combinations(bits.values(), n))}
+    everything = ", ".join(inputs)
+    parts = dict(
+        name=op.name.replace(".", "_"),
+        all=everything,
+        raw=", ".join(f"{p}_" for p in inputs),
+        inputs="".join(
+            INPUT.format(p=p, all=everything, wish=WISH.format(p=p, bit=bits[p]) if p in bits else "") for p in inputs
+        ),
+        branches="el".join(BRANCH.format(wanted=w, plan=p) for w, p in plans.items()) or "raise AssertionError",
+    )
+    if len(op.outputs) > 1:
+        def each(form):
+            return "".join(f"{form.format(y)}, " for y in op.outputs)
+
+        text = CALL_MANY.format(
+            outputs=each("{}"),
+            wrapped=each("wrap({})"),
+            shapes=each("{}.shape"),
+            dtypes=each("{}.dtype"),
+            clocks="".join(f"outs[{k}].clock, " for k in range(len(op.outputs))),
+            **parts,
+        )
+    else:
+        out = NEW_VIEW.format(first=inputs[0], rest="".join(f"{p}, " for p in inputs[1:])) if op.view else NEW
+        # Integers have no gradient: only an op with a dtype to choose can make some of inputs that have one.
+        inexact = " and y.dtype in INEXACT" if "dtype" in inputs else ""
+        text = CALL.format(out=out, inexact=inexact, **parts)
+    space = {
+        **names,
+        **{f"plan{w}": p for w, p in plans.items()},
+        "forward": op.forward,
+        "ndarray": np.ndarray,
+        "PLAIN": PLAIN,
+        "MODE": MODE,
+        "ANOMALY": ANOMALY,
+        "Node": Node,
+        "new_node": Node.__new__,
+        "tick": tick,
+        "op": op,
+        "pick": pick,
+        "INEXACT": INEXACT,
+        "elsewhere": names["other"],
+    }                                # torch calls an input `other`
+    exec(text, space)
+    return space[op.name.replace(".", "_")]

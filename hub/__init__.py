@@ -1,0 +1,1 @@
+"""Load a model in one line: registry, download, verify, checkpoint readers."""

@@ -1,0 +1,75 @@
+"""Memory that kernels see. It is freed when the last array that refers to it is gone.
+
+On a GPU it comes from the driver's stream-ordered pool, with a release threshold that keeps freed memory in the
+pool; in the interpreter it is host memory, aligned as the driver aligns and filled with 0xFF (NaN in every float
+type), so that a kernel which reads what nobody wrote is found out.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from zoo.ops.cuda import mode
+from zoo.ops.cuda.mode import is_interpreting
+
+ALIGNMENT = 256
+
+
+class HostMemory:
+    """Host memory that plays GPU memory while kernels are interpreted."""
+
+    __slots__ = ("block", "device", "nbytes", "pointer")
+
+    live: dict[int, int] = {}  # pointer -> bytes of every block, for the interpreter's bounds check
+    held = 0
+    peak = 0
+
+    def __init__(self, nbytes: int, device: int):
+        raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+        start = -raw.ctypes.data % ALIGNMENT
+        self.block = raw[start : start + nbytes]
+        self.block.fill(0xFF)
+        self.pointer = raw.ctypes.data + start
+        self.nbytes = nbytes
+        self.device = device
+        HostMemory.live[self.pointer] = nbytes
+        HostMemory.held += nbytes
+        HostMemory.peak = max(HostMemory.peak, HostMemory.held)
+
+    def __del__(self, live=live):
+        if live.pop(getattr(self, "pointer", None), None) is not None:
+            HostMemory.held -= self.nbytes
+
+    def array(self, pointer, shape, strides, dtype) -> np.ndarray:
+        """The NumPy view of the same bytes; strides in bytes. Raises ValueError if it reaches out of the block."""
+        if 0 in shape:                       # a view of nothing may begin where the block ends
+            return np.empty(shape, dtype)
+        return np.ndarray(shape, dtype, self.block, pointer - self.pointer, strides)
+
+
+class DryMemory:
+    """An address without memory, for launches that are only recorded; it reads as zeros."""
+
+    __slots__ = ("device", "nbytes", "pointer")
+
+    def __init__(self, nbytes: int, device: int):
+        self.pointer, self.nbytes, self.device = ALIGNMENT, nbytes, device
+
+    def array(self, pointer, shape, strides, dtype) -> np.ndarray:
+        """Zeros of that shape."""
+        return np.zeros(shape, dtype)
+
+
+def memory_class():
+    """What makes a block of at least `nbytes` on `device`, owned by the object: `memory_class()(nbytes, device)`."""
+    return DryMemory if mode.dry else real_memory()
+
+
+@cache
+def real_memory():
+    """Host memory for the interpreter, the pool's for a GPU."""
+    if is_interpreting():
+        return HostMemory
+    from zoo.ops.cuda.pool import DeviceMemory
+
+    return DeviceMemory

@@ -1,0 +1,170 @@
+"""GPU memory from the driver's stream-ordered pool, and copies."""
+
+import sys
+from functools import cache
+
+import numpy as np
+
+from zoo.ops.cuda.driver import CudaError, OutOfMemoryError, check, cuda, failure, state, use
+from zoo.ops.cuda.streams import current_stream
+
+with_pool: set[int] = set()
+
+
+@cache
+def pool(device: int):
+    """The device's default pool, told to keep what is freed instead of giving it back to the system."""
+    cu = cuda()
+    use(device)
+    found = check(cu.cuDeviceGetDefaultMemPool(check(cu.cuDeviceGet(device))))
+    threshold = cu.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    check(cu.cuMemPoolSetAttribute(found, threshold, cu.cuuint64_t(2**64 - 1)))
+    with_pool.add(device)
+    return found
+
+
+class DeviceMemory:
+    """A block of GPU memory; freed in the order of the stream on which it was allocated."""
+
+    __slots__ = ("device", "graph", "nbytes", "pointer", "stream", "users")
+
+    def __init__(self, nbytes: int, device: int):
+        self.pointer = 0  # stays 0 if the allocation fails, so that __del__ frees nothing
+        self.users = ()
+        self.graph = state.graph  # memory of a graph lives as long as the graph
+        if state.context != device:
+            use(device)
+        if device not in with_pool:
+            pool(device)
+        stream = current_stream(device)
+        code, pointer = cuda().cuMemAllocAsync(max(nbytes, 1), stream.handle)
+        if code:
+            pointer = allocate_after_trim(code, nbytes, stream)
+        self.pointer, self.nbytes, self.device, self.stream = int(pointer), nbytes, device, stream
+
+    def record_stream(self, stream):
+        """Another stream works on this memory: when it is freed, wait for what that stream had to do by then."""
+        if stream.handle != self.stream.handle:
+            self.users = (*self.users, stream)
+
+    def __del__(self):
+        if not self.pointer or sys.is_finalizing():
+            return
+        if state.context != self.device:
+            use(self.device)
+        for stream in self.users:
+            self.stream.wait_stream(stream)
+        if state.graph is not None and self.graph is not state.graph:
+            # A free that is recorded would happen at every replay.
+            state.graph.deferred.append((self.pointer, self.stream.handle))
+            return
+        cuda().cuMemFreeAsync(self.pointer, self.stream.handle)
+
+
+def allocate_after_trim(code, nbytes, stream):
+    """Second try, after the pool gave back what it kept. Raises OutOfMemoryError."""
+    cu = cuda()
+    if code != cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+        raise failure(code)
+    stream.synchronize()
+    empty_cache(stream.device)
+    code, pointer = cu.cuMemAllocAsync(max(nbytes, 1), stream.handle)
+    if code:
+        free, total = check(cu.cuMemGetInfo())
+        raise OutOfMemoryError(
+            f"CUDA out of memory on cuda:{stream.device}: wanted {nbytes:,} bytes, free {free:,} of {total:,}"
+        )
+    return pointer
+
+
+def copy_to_device(x, array: np.ndarray):
+    """Contiguous host array into contiguous `x`; the host array may be changed when this returns."""
+    use(x.device)
+    stream = current_stream(x.device)
+    check(cuda().cuMemcpyHtoDAsync(x.pointer, array.ctypes.data, array.nbytes, stream.handle))
+    if is_pinned(array):
+        stream.synchronize()  # pageable memory was staged before the call returned, pinned memory is still being read
+
+
+def copy_to_host(array: np.ndarray, x):
+    """Contiguous `x` into a contiguous host array; waits."""
+    use(x.device)
+    stream = current_stream(x.device)
+    check(cuda().cuMemcpyDtoHAsync(array.ctypes.data, x.pointer, x.nbytes, stream.handle))
+    stream.synchronize()
+
+
+def copy_on_device(target, source):
+    """Bytes from array to array; between two devices by way of the host."""
+    if target.device != source.device:
+        block = np.empty(source.nbytes, np.uint8)
+        copy_to_host(block, source)
+        use(target.device)
+        check(cuda().cuMemcpyHtoDAsync(target.pointer, block.ctypes.data, block.nbytes, current_stream().handle))
+        return
+    use(target.device)
+    handle = current_stream(target.device).handle
+    check(cuda().cuMemcpyDtoDAsync(target.pointer, source.pointer, source.nbytes, handle))
+
+
+def set_bytes(x, byte: int):
+    """Every byte of a contiguous array."""
+    use(x.device)
+    check(cuda().cuMemsetD8Async(x.pointer, byte, x.nbytes, current_stream(x.device).handle))
+
+
+class PinnedMemory:
+    """Page-locked host memory, for copies that run beside the host."""
+
+    live: dict[int, int] = {}
+
+    def __init__(self, nbytes: int):
+        use(state.device)
+        self.pointer = int(check(cuda().cuMemAllocHost(max(nbytes, 1))))
+        PinnedMemory.live[self.pointer] = nbytes
+        self.__array_interface__ = {
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "data": (self.pointer, False),
+            "version": 3,
+        }
+
+    def __del__(self):
+        if PinnedMemory.live.pop(getattr(self, "pointer", 0), None) is not None and not sys.is_finalizing():
+            use(state.device)
+            cuda().cuMemFreeHost(self.pointer)
+
+
+def pinned_empty(shape, dtype) -> np.ndarray:
+    """A host array in page-locked memory, freed with the last view of it."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape, dtype=np.int64))
+    return np.asarray(PinnedMemory(size * dtype.itemsize)).view(dtype)[:size].reshape(shape)
+
+
+def is_pinned(array: np.ndarray) -> bool:
+    """True if the array lies in memory of `pinned_empty`."""
+    address = array.ctypes.data
+    return any(start <= address < start + size for start, size in PinnedMemory.live.items())
+
+
+def statistic(name: str, device: int) -> int:
+    """An attribute of the pool, by the end of its name in the driver."""
+    key = getattr(cuda().CUmemPool_attribute, f"CU_MEMPOOL_ATTR_{name}")
+    return int(check(cuda().cuMemPoolGetAttribute(pool(device), key)))
+
+
+def reset_peak(device: int):
+    """Lets the pool's high-water marks start anew."""
+    cu = cuda()
+    for name in ("USED_MEM_HIGH", "RESERVED_MEM_HIGH"):
+        key = getattr(cu.CUmemPool_attribute, f"CU_MEMPOOL_ATTR_{name}")
+        check(cu.cuMemPoolSetAttribute(pool(device), key, cu.cuuint64_t(0)))
+
+
+def empty_cache(device: int):
+    """Gives back to the system what the pool keeps and nobody uses."""
+    try:
+        check(cuda().cuMemPoolTrimTo(pool(device), 0))
+    except CudaError as e:
+        raise CudaError(f"empty_cache: {e}") from e

@@ -1,0 +1,201 @@
+"""Streams and events, in the shapes of torch.cuda. Nothing runs on the legacy stream 0."""
+
+import contextlib
+import sys
+import time
+from functools import cache
+
+from zoo.ops.cuda.driver import check, cuda, set_device, state, use
+from zoo.ops.cuda.mode import is_interpreting
+
+
+class Stream:
+    """A queue of GPU work.
+
+    Work of one stream runs in order; `wait_stream` and `wait_event` order streams among each other.
+    """
+
+    def __init__(self, device: int | None = None, priority: int = 0):
+        self.device = state.device if device is None else int(device)
+        self.priority = priority
+        self.handle = 0
+        if not is_interpreting():
+            use(self.device)
+            flag = cuda().CUstream_flags.CU_STREAM_NON_BLOCKING
+            self.handle = int(check(cuda().cuStreamCreateWithPriority(flag, priority)))
+
+    @property
+    def cuda_stream(self) -> int:
+        """The raw handle."""
+        return self.handle
+
+    def synchronize(self):
+        """Waits on the host until the stream has done its work."""
+        if self.handle:
+            use(self.device)
+            check(cuda().cuStreamSynchronize(self.handle))
+
+    def query(self) -> bool:
+        """True if the stream has done its work."""
+        if not self.handle:
+            return True
+        use(self.device)
+        return ready(cuda().cuStreamQuery(self.handle))
+
+    def record_event(self, event=None) -> "Event":
+        """Marks the present end of this stream's work with an event, new if none is given."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def wait_event(self, event: "Event"):
+        """Later work of this stream waits for the event."""
+        event.wait(self)
+
+    def wait_stream(self, stream: "Stream"):
+        """Later work of this stream waits for all present work of another."""
+        self.wait_event(stream.record_event())
+
+    def __eq__(self, other):
+        if not isinstance(other, Stream):
+            return NotImplemented
+        return self is other or (self.handle == other.handle != 0 and self.device == other.device)
+
+    def __hash__(self):
+        return hash((self.device, self.handle))
+
+    def __repr__(self):
+        return f"Stream(device='cuda:{self.device}', cuda_stream={self.handle:#x})"
+
+    def __del__(self):
+        if getattr(self, "handle", 0) and not sys.is_finalizing():
+            use(self.device)
+            cuda().cuStreamDestroy(self.handle)  # the driver lets queued work finish
+
+
+def ready(result) -> bool:
+    """False if the driver says that work is still under way."""
+    if result[0] == cuda().CUresult.CUDA_ERROR_NOT_READY:
+        return False
+    check(result)
+    return True
+
+
+class Event:
+    """A mark in a stream's work, to wait for or to measure time with.
+
+    `blocking` lets the waiting host sleep instead of spin. `interprocess` is not supported.
+    """
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False):
+        if interprocess:
+            raise ValueError("Event: interprocess events are not supported")
+        self.enable_timing, self.blocking = enable_timing, blocking
+        self.handle = 0
+        self.time: float | None = None  # in the interpreter: when it was recorded
+        self.device: int | None = None  # of the stream that recorded it
+
+    def record(self, stream: Stream | None = None):
+        """Marks the present end of the stream's work."""
+        stream = current_stream() if stream is None else stream
+        self.device = stream.device
+        if is_interpreting():
+            self.time = time.perf_counter()
+            return
+        use(stream.device)
+        if not self.handle:
+            flags = cuda().CUevent_flags
+            flag = 0 if self.enable_timing else int(flags.CU_EVENT_DISABLE_TIMING)
+            flag |= int(flags.CU_EVENT_BLOCKING_SYNC) if self.blocking else 0
+            self.handle = int(check(cuda().cuEventCreate(flag)))
+        check(cuda().cuEventRecord(self.handle, stream.handle))
+
+    def wait(self, stream: Stream | None = None):
+        """Later work of the stream waits for this event."""
+        if self.handle:
+            stream = current_stream() if stream is None else stream
+            use(stream.device)
+            check(cuda().cuStreamWaitEvent(stream.handle, self.handle, 0))
+
+    def synchronize(self):
+        """Waits on the host for the event."""
+        if self.handle:
+            use(self.device)
+            check(cuda().cuEventSynchronize(self.handle))
+
+    def query(self) -> bool:
+        """True if the work before the mark is done."""
+        if not self.handle:
+            return True
+        use(self.device)
+        return ready(cuda().cuEventQuery(self.handle))
+
+    def elapsed_time(self, end_event: "Event") -> float:
+        """Milliseconds from this event to `end_event`; both with `enable_timing=True` and recorded."""
+        if not (self.enable_timing and end_event.enable_timing):
+            raise ValueError("elapsed_time: both events want enable_timing=True")
+        if self.device is None or end_event.device is None:
+            raise ValueError("elapsed_time: both events want to be recorded first")
+        if is_interpreting():
+            return (end_event.time - self.time) * 1e3
+        use(self.device)
+        return float(check(cuda().cuEventElapsedTime(self.handle, end_event.handle)))
+
+    def __del__(self):
+        if getattr(self, "handle", 0) and not sys.is_finalizing():
+            use(self.device)
+            cuda().cuEventDestroy(self.handle)
+
+
+first_stream = cache(Stream)
+
+
+def default_stream(device: int | None = None) -> Stream:
+    """The stream on which everything runs that chose no other; not the legacy stream 0."""
+    return first_stream(state.device if device is None else device)
+
+
+def current_stream(device: int | None = None) -> Stream:
+    """The stream on which this thread's work runs now."""
+    device = state.device if device is None else device
+    return state.streams.get(device) or first_stream(device)
+
+
+def set_stream(stream: Stream):
+    """Lets this thread's work on the stream's device run on `stream`."""
+    state.streams[stream.device] = stream
+
+
+@contextlib.contextmanager
+def stream(chosen: Stream | None):
+    """Inside, this thread works on the given stream; None changes nothing."""
+    if chosen is None:
+        yield
+        return
+    before, device = current_stream(chosen.device), state.device
+    set_stream(chosen)
+    state.device = chosen.device
+    try:
+        yield
+    finally:
+        state.device = device
+        set_stream(before)
+
+
+@contextlib.contextmanager
+def device(index: int | None):
+    """Inside, this thread makes new arrays on the given device; None changes nothing."""
+    before = state.device
+    if index is not None:
+        set_device(index)
+    try:
+        yield
+    finally:
+        state.device = before
+
+
+def synchronize(index: int | None = None):
+    """Waits until the device has done all work of all streams."""
+    if not is_interpreting():
+        use(state.device if index is None else index)
+        check(cuda().cuCtxSynchronize())

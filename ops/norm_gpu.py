@@ -1,0 +1,321 @@
+"""Normalisation kernels. Every layout is (R, C, L) with strides: rows, channels, elements of a channel in a row.
+
+Statistics take two steps in a fixed order, without atomics: parts of the rows, each shifted by its own first value,
+then their merge by Chan's formula; so float32 is right for |mean| far above the standard deviation.
+"""
+import math
+from typing import NamedTuple
+
+import triton
+import triton.language as tl
+
+from zoo.ops import cuda
+from zoo.ops import norm as contract
+from zoo.ops.cuda import DeviceArray
+from zoo.ops.dtypes import float64
+from zoo.ops.pointwise_gpu import contiguous_copy
+
+TILE = 2048                             # elements of one step
+MOST_PARTS = 64                         # of the rows: what the merging step still reads quickly
+
+
+@triton.jit(do_not_specialize=["R", "C", "L", "ROWS"])
+def moments_of_parts(x, means, squares, R, C, L, sr, sc, ROWS, WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr,
+                     BL: tl.constexpr):
+    """x (R, C, L), strides (sr, sc, 1) -> means, squares (parts, C), fp64, of ROWS rows each: squares about the mean.
+
+    Grid: (ceil(C / BC), parts).
+    """
+    rc = tl.program_id(0) * BC + tl.arange(0, BC)
+    part = tl.program_id(1)
+    first = part * ROWS
+    last = tl.minimum(first + ROWS, R)
+    channels = rc < C
+    shift = tl.load(x + first.to(tl.int64) * sr + rc.to(tl.int64) * sc, mask=channels, other=0.0).to(WIDE)
+    s = tl.zeros((BR, BC, BL), WIDE)
+    q = tl.zeros((BR, BC, BL), WIDE)
+    for r in range(first, last, BR):
+        rr = r + tl.arange(0, BR)
+        base = x + rr.to(tl.int64)[:, None, None] * sr + rc.to(tl.int64)[None, :, None] * sc
+        outer = (rr < last)[:, None, None] & channels[None, :, None]
+        for j in range(0, L, BL):
+            rl = j + tl.arange(0, BL)
+            inside = outer & (rl < L)[None, None, :]
+            d = tl.load(base + rl[None, None, :], mask=inside, other=0.0).to(WIDE) - shift[None, :, None]
+            d = tl.where(inside, d, 0.0)
+            s += d
+            q += d * d
+    n = (last - first).to(WIDE) * L
+    total = tl.sum(tl.sum(s, 2), 0)
+    square = tl.sum(tl.sum(q, 2), 0) - total * total / n
+    tl.store(means + part * C + rc, shift.to(tl.float64) + (total / n).to(tl.float64), mask=channels)
+    tl.store(squares + part * C + rc, square.to(tl.float64), mask=channels)
+
+
+@triton.jit(do_not_specialize=["R", "C", "L", "ROWS", "PARTS"])
+def merge_moments(means, squares, mean, var, R, C, L, ROWS, PARTS, BC: tl.constexpr):
+    """means, squares (PARTS, C) -> mean, biased variance (C,), in fp64: they are few. Grid: (ceil(C / BC),)."""
+    rc = tl.program_id(0) * BC + tl.arange(0, BC)
+    channels = rc < C
+    count = tl.zeros((BC,), tl.float64)
+    middle = tl.zeros((BC,), tl.float64)
+    square = tl.zeros((BC,), tl.float64)
+    for p in range(0, PARTS):
+        n = (tl.minimum(R, (p + 1) * ROWS) - p * ROWS).to(tl.float64) * L
+        apart = tl.load(means + p * C + rc, mask=channels, other=0.0) - middle
+        square += tl.load(squares + p * C + rc, mask=channels, other=0.0) + apart * apart * (count * n / (count + n))
+        count += n
+        middle += apart * (n / count)
+    tl.store(mean + rc, middle.to(mean.dtype.element_ty), mask=channels)
+    tl.store(var + rc, (square / count).to(var.dtype.element_ty), mask=channels)
+
+
+@triton.jit(do_not_specialize=["R", "C", "L", "groups", "factors"])
+def normalize_channels(x, y, mean, var, weight, bias, R, C, L, sr, sc, tr, tc, groups, factors, eps: "fp64",  # noqa: F821
+                       WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):
+    """y = (x - mean) / sqrt(var + eps) * weight + bias; x (R, C, L), strides (sr, sc, 1), y (tr, tc, 1).
+
+    mean, var (C / groups,): each for `groups` channels; weight, bias (factors,) or None: channel c has number
+    c % factors. Grid: (ceil(R / BR) * ceil(L / BL), ceil(C / BC)).
+    """
+    across = tl.cdiv(L, BL)
+    rr = tl.program_id(0) // across * BR + tl.arange(0, BR)
+    rl = tl.program_id(0) % across * BL + tl.arange(0, BL)
+    rc = tl.program_id(1) * BC + tl.arange(0, BC)
+    channels = rc < C
+    inside = (rr < R)[:, None, None] & channels[None, :, None] & (rl < L)[None, None, :]
+    middle = tl.load(mean + rc // groups, mask=channels, other=0.0).to(WIDE)
+    factor = 1 / tl.sqrt(tl.load(var + rc // groups, mask=channels, other=1.0).to(WIDE) + eps.to(WIDE))
+    if weight is not None:
+        factor = factor * tl.load(weight + rc % factors, mask=channels, other=0.0).to(WIDE)
+    rows, columns = rr.to(tl.int64)[:, None, None], rc.to(tl.int64)[None, :, None]
+    v = tl.load(x + rows * sr + columns * sc + rl[None, None, :], mask=inside, other=0.0).to(WIDE)
+    v = (v - middle[None, :, None]) * factor[None, :, None]
+    if bias is not None:
+        v += tl.load(bias + rc % factors, mask=channels, other=0.0).to(WIDE)[None, :, None]
+    tl.store(y + rows * tr + columns * tc + rl[None, None, :], v.to(y.dtype.element_ty), mask=inside)
+
+
+@triton.jit(do_not_specialize=["R", "C", "L", "groups", "ROWS"])
+def gradient_sums(dy, x, mean, var, plain, weighted, R, C, L, sr, sc, groups, ROWS, eps: "fp64",  # noqa: F821
+                  WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):
+    """plain, weighted (parts, C): sums of dy and of dy * normalised x over ROWS rows each.
+
+    dy, x (R, C, L), strides (sr, sc, 1); mean, var (C / groups,). Grid: (ceil(C / BC), parts).
+    """
+    rc = tl.program_id(0) * BC + tl.arange(0, BC)
+    part = tl.program_id(1)
+    first = part * ROWS
+    last = tl.minimum(first + ROWS, R)
+    channels = rc < C
+    middle = tl.load(mean + rc // groups, mask=channels, other=0.0).to(WIDE)
+    rstd = 1 / tl.sqrt(tl.load(var + rc // groups, mask=channels, other=1.0).to(WIDE) + eps.to(WIDE))
+    s = tl.zeros((BR, BC, BL), WIDE)
+    q = tl.zeros((BR, BC, BL), WIDE)
+    for r in range(first, last, BR):
+        rr = r + tl.arange(0, BR)
+        base = rr.to(tl.int64)[:, None, None] * sr + rc.to(tl.int64)[None, :, None] * sc
+        outer = (rr < last)[:, None, None] & channels[None, :, None]
+        for j in range(0, L, BL):
+            rl = j + tl.arange(0, BL)
+            inside = outer & (rl < L)[None, None, :]
+            g = tl.load(dy + base + rl[None, None, :], mask=inside, other=0.0).to(WIDE)
+            v = tl.load(x + base + rl[None, None, :], mask=inside, other=0.0).to(WIDE) - middle[None, :, None]
+            s += g
+            q += g * v
+    tl.store(plain + part * C + rc, tl.sum(tl.sum(s, 2), 0), mask=channels)
+    tl.store(weighted + part * C + rc, tl.sum(tl.sum(q, 2), 0) * rstd, mask=channels)
+
+
+@triton.jit(do_not_specialize=["C", "PARTS", "count"])
+def batch_coefficients(plain, weighted, mean, var, dmean, dvar, weight, dweight, dbias, ca, cb, cc, C, PARTS, count,
+                       eps: "fp64", WIDE: tl.constexpr, BC: tl.constexpr):  # noqa: F821
+    """Parts (PARTS, C) added up: dweight, dbias, and ca, cb, cc (C,) of `combine_channels`. Grid: (ceil(C / BC),)."""
+    rc = tl.program_id(0) * BC + tl.arange(0, BC)
+    channels = rc < C
+    s = tl.zeros((BC,), WIDE)
+    q = tl.zeros((BC,), WIDE)
+    for p in range(0, PARTS):
+        s += tl.load(plain + p * C + rc, mask=channels, other=0.0)
+        q += tl.load(weighted + p * C + rc, mask=channels, other=0.0)
+    rstd = 1 / tl.sqrt(tl.load(var + rc, mask=channels, other=1.0).to(WIDE) + eps.to(WIDE))
+    a = rstd
+    if weight is not None:
+        a = a * tl.load(weight + rc, mask=channels, other=0.0).to(WIDE)
+    n = count.to(WIDE)
+    b = tl.load(dvar + rc, mask=channels, other=0.0).to(WIDE) * 2 / n - a * rstd * q / n
+    c = tl.load(dmean + rc, mask=channels, other=0.0).to(WIDE) / n - a * s / n
+    tl.store(dweight + rc, q, mask=channels)
+    tl.store(dbias + rc, s, mask=channels)
+    tl.store(ca + rc, a, mask=channels)
+    tl.store(cb + rc, b, mask=channels)
+    tl.store(cc + rc, c, mask=channels)
+
+
+@triton.jit(do_not_specialize=["R", "C", "L", "groups"])
+def combine_channels(dy, x, dx, mean, ca, cb, cc, R, C, L, sr, sc, groups, WIDE: tl.constexpr, BR: tl.constexpr,
+                     BC: tl.constexpr, BL: tl.constexpr):
+    """dx = ca * dy + cb * (x - mean) + cc; dy, x, dx (R, C, L), strides (sr, sc, 1); ca (C,), the others (C / groups,).
+
+    Grid: (ceil(R / BR) * ceil(L / BL), ceil(C / BC)).
+    """
+    across = tl.cdiv(L, BL)
+    rr = tl.program_id(0) // across * BR + tl.arange(0, BR)
+    rl = tl.program_id(0) % across * BL + tl.arange(0, BL)
+    rc = tl.program_id(1) * BC + tl.arange(0, BC)
+    channels = rc < C
+    inside = (rr < R)[:, None, None] & channels[None, :, None] & (rl < L)[None, None, :]
+    middle = tl.load(mean + rc // groups, mask=channels, other=0.0).to(WIDE)[None, :, None]
+    a = tl.load(ca + rc, mask=channels, other=0.0).to(WIDE)[None, :, None]
+    b = tl.load(cb + rc // groups, mask=channels, other=0.0).to(WIDE)[None, :, None]
+    c = tl.load(cc + rc // groups, mask=channels, other=0.0).to(WIDE)[None, :, None]
+    i = rr.to(tl.int64)[:, None, None] * sr + rc.to(tl.int64)[None, :, None] * sc + rl[None, None, :]
+    g = tl.load(dy + i, mask=inside, other=0.0).to(WIDE)
+    v = tl.load(x + i, mask=inside, other=0.0).to(WIDE)
+    tl.store(dx + i, (a * g + b * (v - middle) + c).to(dx.dtype.element_ty), mask=inside)
+
+
+class Layout(NamedTuple):
+    """(R, C, L) and strides of rows and channels; and the tile of a program."""
+    R: int
+    C: int
+    L: int
+    sr: int
+    sc: int
+
+    def tile(self) -> dict:
+        """Along memory first: L if a channel's elements lie together, else the channels."""
+        bl = min(1024, triton.next_power_of_2(self.L))
+        bc = 1 if bl >= 32 else min(32, triton.next_power_of_2(self.C))
+        return dict(BR=max(1, min(triton.next_power_of_2(self.R), TILE // (bl * bc))), BC=bc, BL=bl)
+
+    def parts(self, tile: dict) -> int:
+        """Rows of a part: at most MOST_PARTS, and not more than what fills a GPU, of whole tiles."""
+        blocks = -(-self.R // tile["BR"])
+        most = max(1, min(MOST_PARTS, 528 // max(-(-self.C // tile["BC"]), 1)))
+        return -(-blocks // min(most, blocks)) * tile["BR"]
+
+
+def dense(x: DeviceArray) -> DeviceArray:
+    return x if x.is_contiguous else contiguous_copy(x)
+
+
+def _channels_last(x: DeviceArray) -> bool:
+    """Do the channels of x (N, C, ...) lie side by side, and everything else in order?"""
+    if x.ndim < 3 or x.is_contiguous:
+        return False
+    return x.view((x.shape[0], *x.shape[2:], x.shape[1]), (x.strides[0], *x.strides[2:], x.strides[1])).is_contiguous
+
+
+def _blocked(x: DeviceArray, last: bool) -> tuple[DeviceArray, Layout]:
+    """x in order of memory, and what lies where."""
+    n, c, length = x.shape[0], x.shape[1], math.prod(x.shape[2:])
+    if last:
+        x = x if _channels_last(x) else _reordered(x)
+        return x, Layout(n * length, c, 1, c, 1)
+    return dense(x), Layout(n, c, length, c * length, length)
+
+
+def _reordered(x: DeviceArray) -> DeviceArray:
+    """A copy with channels last in memory."""
+    order = (0, *range(2, x.ndim), 1)
+    return _like_last(contiguous_copy(x.view(tuple(x.shape[d] for d in order), tuple(x.strides[d] for d in order))))
+
+
+def _like_last(y: DeviceArray) -> DeviceArray:
+    """(N, ..., C) seen as (N, C, ...)."""
+    return y.view((y.shape[0], y.shape[-1], *y.shape[1:-1]), (y.strides[0], y.strides[-1], *y.strides[1:-1]))
+
+
+def _new_like(x: DeviceArray, last: bool) -> DeviceArray:
+    if last:
+        return _like_last(cuda.empty((x.shape[0], *x.shape[2:], x.shape[1]), x.dtype, x.device))
+    return cuda.empty(x.shape, x.dtype, x.device)
+
+
+def wide_of(dtype):
+    return tl.float64 if dtype == float64 else tl.float32
+
+
+def moments(x: DeviceArray, layout: Layout) -> tuple[DeviceArray, DeviceArray]:
+    """Mean and biased variance of each channel."""
+    dtype, tile = contract.statistics_dtype(x.dtype), layout.tile()
+    R, C, L, sr, sc = layout
+    rows = layout.parts(tile)
+    parts = -(-R // rows)
+    means, squares = (cuda.empty((parts, C), float64, x.device) for _ in range(2))
+    mean, var = (cuda.empty((C,), dtype, x.device) for _ in range(2))
+    cuda.launch(moments_of_parts, (-(-C // tile["BC"]), parts), x, means, squares, R, C, L, sr, sc, rows,
+                WIDE=wide_of(dtype), **tile)
+    cuda.launch(merge_moments, (-(-C // 128),), means, squares, mean, var, R, C, L, rows, parts, BC=128)
+    return mean, var
+
+
+def _grid_of(layout: Layout, tile: dict) -> tuple[int, int]:
+    return -(-layout.R // tile["BR"]) * -(-layout.L // tile["BL"]), -(-layout.C // tile["BC"])
+
+
+def applied(x, y, layout: Layout, mean, var, weight, bias, eps: float, groups: int = 1, factors: int = 0):
+    tile = layout.tile()
+    weight, bias = (v if v is None else dense(v) for v in (weight, bias))
+    cuda.launch(normalize_channels, _grid_of(layout, tile), x, y, mean, var, weight, bias, *layout, layout.sr,
+                layout.sc, groups, factors or layout.C, float(eps), WIDE=wide_of(x.dtype), **tile)
+    return y
+
+
+def sums_of_gradient(dy, x, layout: Layout, mean, var, eps: float, groups: int = 1):
+    """Sums of dy and of dy * normalised x of each channel, in parts."""
+    tile = layout.tile()
+    rows = layout.parts(tile)
+    parts = -(-layout.R // rows)
+    plain, weighted = (cuda.empty((parts, layout.C), contract.statistics_dtype(x.dtype), x.device) for _ in range(2))
+    cuda.launch(gradient_sums, (-(-layout.C // tile["BC"]), parts), dy, x, mean, var, plain, weighted, *layout, groups,
+                rows, float(eps), WIDE=wide_of(x.dtype), **tile)
+    return plain, weighted
+
+
+def combine(dy, x, dx, layout: Layout, mean, ca, cb, cc, groups: int = 1):
+    tile = layout.tile()
+    cuda.launch(combine_channels, _grid_of(layout, tile), dy, x, dx, mean, ca, cb, cc, *layout, groups,
+                WIDE=wide_of(x.dtype), **tile)
+    return dx
+
+
+def batch_norm_train(input, weight=None, bias=None, eps=1e-5):
+    _, moment, _ = contract.batch_norm_train.check(input, weight, bias, eps)
+    last = _channels_last(input)
+    y = _new_like(input, last)
+    if not input.size:
+        nan = cuda.empty(moment.shape, moment.dtype, input.device)
+        cuda.fill_bytes(nan, 0xFF)
+        return y, nan, nan
+    x, layout = _blocked(input, last)
+    mean, var = moments(x, layout)
+    return applied(x, y, layout, mean, var, weight, bias, eps), mean, var
+
+
+def batch_norm_eval(input, mean, var, weight=None, bias=None, eps=1e-5):
+    contract.batch_norm_eval.check(input, mean, var, weight, bias, eps)
+    last = _channels_last(input)
+    x, layout = _blocked(input, last)
+    y = _new_like(input, last)
+    return applied(x, y, layout, dense(mean), dense(var), weight, bias, eps) if y.size else y
+
+
+def batch_norm_train_grad(dy, dmean, dvar, input, weight, mean, var, eps):
+    last = _channels_last(input)
+    dx = _new_like(input, last)
+    C, device = input.shape[1], input.device
+    dtype = contract.statistics_dtype(input.dtype)
+    dweight, dbias, ca, cb, cc = (cuda.empty((C,), dtype, device) for _ in range(5))
+    if not input.size:
+        cuda.fill_bytes(dweight)
+        cuda.fill_bytes(dbias)
+        return dx, dweight, dbias
+    (x, layout), (g, _) = _blocked(input, last), _blocked(dy, last)
+    mean, var, dmean, dvar = map(dense, (mean, var, dmean, dvar))
+    plain, weighted = sums_of_gradient(g, x, layout, mean, var, eps)
+    cuda.launch(batch_coefficients, (-(-C // 128),), plain, weighted, mean, var, dmean, dvar,
+                weight if weight is None else dense(weight), dweight, dbias, ca, cb, cc, C, plain.shape[0],
+                input.size // C, float(eps), WIDE=wide_of(x.dtype), BC=128)
+    return combine(g, x, dx, layout, mean, ca, cb, cc), dweight, dbias

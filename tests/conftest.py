@@ -1,0 +1,49 @@
+"""What every test shares: threads, markers that need a machine or a library, and random numbers."""
+import functools
+import os
+
+# Before NumPy is imported: the tests run side by side, and a BLAS that takes all cores in each makes them wait.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import importlib.util  # noqa: E402
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+INTERPRETING = os.environ.get("ZOO_INTERPRET", "") not in ("", "0")
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+
+
+def pytest_collection_modifyitems(items):
+    """Skips what needs a machine or a library that is not here; pyproject.toml says what the markers mean.
+
+    A test that skips itself (importorskip("torch"), skipif(..., reason="... ZOO_INTERPRET=1")) gets its marker here,
+    so that `-m torch` and `-m cuda` select all of them.
+    """
+    for item in items:
+        code = getattr(getattr(item, "function", None), "__code__", None)
+        if code and "torch" in (*code.co_names, *code.co_consts):
+            item.add_marker(pytest.mark.torch)
+        if any("ZOO_INTERPRET" in mark.kwargs.get("reason", "") for mark in item.iter_markers("skipif")):
+            item.add_marker(pytest.mark.cuda)
+        if item.get_closest_marker("interpret") and not INTERPRETING:
+            item.add_marker(pytest.mark.skip(reason="needs ZOO_INTERPRET=1"))
+        if item.get_closest_marker("gpu") and (INTERPRETING or not has_device()):
+            item.add_marker(pytest.mark.skip(reason="needs a GPU"))
+        if item.get_closest_marker("cuda") and not has_device():
+            item.add_marker(pytest.mark.skip(reason="needs a GPU or ZOO_INTERPRET=1"))
+        if item.get_closest_marker("torch") and not HAS_TORCH:
+            item.add_marker(pytest.mark.skip(reason="needs torch"))
+
+
+@functools.cache
+def has_device() -> bool:
+    import zoo
+    return zoo.cuda.is_available()
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """The same numbers in every run."""
+    return np.random.default_rng(0)

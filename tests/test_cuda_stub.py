@@ -1,0 +1,307 @@
+"""The GPU path without a GPU: memory, streams and the launch cache on a libcuda that only writes down its calls."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+triton = pytest.importorskip("triton")
+pytest.importorskip("cuda.bindings.driver")
+
+HERE = Path(__file__).parent
+INCLUDE = Path(triton.__file__).parent / "backends/nvidia/include"
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="the stub is compiled with gcc")
+
+PRELUDE = '''
+import sys
+import numpy as np
+from zoo.ops import cuda
+assert not {"triton", "cuda"} & set(sys.modules), "nothing is loaded before it is needed"
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale(x, out, n, factor, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, i < n) * factor, i < n)
+
+@triton.jit
+def mixed(x, BLOCK: tl.constexpr, n, shape, wide: "fp64"):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i * shape[0], wide, i < n)
+
+def mark(text):
+    with open(LOG, "a") as file:
+        file.write(f"-- {text}\\n")
+'''
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stub")
+    library = folder / "libcuda.so.1"
+    command = ["gcc", "-shared", "-fPIC", "-O1", f"-I{INCLUDE}", HERE / "libcuda_stub.c", "-o", library]
+    subprocess.run(command, check=True)
+    shutil.copy(library, folder / "libcuda.so")  # the name that gcc links Triton's launcher with
+    return folder
+
+
+def run(stub, tmp_path, body, log=True, **env):
+    """The body in a process of its own: what it printed, and the lines that the driver wrote down."""
+    path = tmp_path / "log"
+    script = tmp_path / "body.py"
+    # The kernels are in a module of their own: Triton keeps a copy of a kernel's globals, and with it the arrays there.
+    (tmp_path / "prelude.py").write_text(f"LOG = {str(path)!r}\n{PRELUDE}")
+    script.write_text(f"from prelude import *\n{body}\nassert 'torch' not in sys.modules")
+    base = {k: v for k, v in os.environ.items() if k not in ("ZOO_INTERPRET", "ZOO_RECORD")}
+    base |= {"LD_LIBRARY_PATH": str(stub), "TRITON_LIBCUDA_PATH": str(stub), "PYTHONPATH": str(HERE.parent)}
+    base |= {"TRITON_CACHE_DIR": str(stub / "cache")} | ({"STUB_LOG": str(path)} if log else {}) | env
+    done = subprocess.run([sys.executable, script], env=base, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout, path.read_text().splitlines() if path.exists() else []
+
+
+def of(log, *words):
+    return [line for line in log if line.startswith(words)]
+
+
+LAUNCHES = '''
+a = np.arange(1000, dtype=np.float32)
+x = cuda.from_numpy(a)
+assert np.array_equal(cuda.to_numpy(x), a)
+out = cuda.empty((1000,), np.float32)
+for n, factor in ((1000, 2.0), (999, 3.5), (997, np.float64(4.0)), (16, 1.0)):
+    cuda.launch(scale, (4,), x, out, n, factor, BLOCK=256)
+cuda.launch(scale, (0, 3), x, out, 8, 2.0, BLOCK=256)
+cuda.launch(scale, (4,), x.view((10,), (1,), 1), out, 999, 2.0, BLOCK=256)
+cuda.launch(scale, (4,), x, out, 999, 2.0, BLOCK=256, cooperative=True)
+cuda.launch(scale, (4,), x, out, 1, 2.0, BLOCK=256, num_warps=8)
+cuda.launch(scale, (1,), x, out, 999, 2.0, BLOCK=256)
+cuda.launch(mixed, (1, 2, 3), x, 7, (3, 5), 0.1, BLOCK=16)
+print(hex(x.pointer), hex(out.pointer), hex(cuda.current_stream().handle))
+'''
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "/bin/false"])
+def test_launches(stub, tmp_path, compiler):
+    """Once through Triton's C launcher, once through ours, for machines without a C compiler."""
+    cache = {} if compiler == "gcc" else {"TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    printed, log = run(stub, tmp_path, LAUNCHES, CC=compiler, **cache)
+    x, out, stream = (word.removeprefix("0x") for word in printed.split())
+    launches = of(log, "launch", "cooperative")
+    both = f"stream={stream} words: {x} {out}"
+    assert launches[:4] == [f"launch grid=4,1,1 block=128 {both}"] * 4
+    assert launches[4] == f"launch grid=4,1,1 block=128 stream={stream} words: {int(x, 16) + 4:x} {out}"
+    assert launches[5] == f"cooperative launch grid=4,1,1 block=128 {both}"
+    assert launches[6] == f"launch grid=4,1,1 block=256 {both}"
+    assert launches[7] == f"launch grid=1,1,1 block=128 {both}"
+    assert launches[8].startswith(f"launch grid=1,2,3 block=128 stream={stream} words: {x}")
+    assert len(launches) == 9
+    # n: 1000 and 999 share a class, as do all floats; 16 does not; then alignment, cooperative, warps and n == 1.
+    assert len(of(log, "function scale")) == 5 and len(of(log, "function mixed")) == 1
+    assert not of(log, "pointer attribute"), "addresses go to the launcher as plain ints"
+    assert stream != "0", "nothing runs on the legacy stream"
+
+
+def test_memory_goes_back_to_its_stream(stub, tmp_path):
+    body = '''
+first = cuda.current_stream()
+side = cuda.Stream()
+x = cuda.empty((100,), np.float32)
+with cuda.stream(side):
+    y = cuda.empty((200,), np.float32)
+    x.owner.record_stream(side)
+assert cuda.memory_allocated() == 1200 and cuda.max_memory_allocated() == 1200
+print(hex(first.handle), hex(side.handle))
+del y
+view = x.view((3,), (1,))
+del x
+mark("view is left")
+del view
+assert cuda.memory_allocated() == 0
+cuda.reset_peak_memory_stats()
+assert cuda.max_memory_allocated() == 0
+cuda.empty_cache()
+print(cuda.mem_get_info())
+'''
+    printed, log = run(stub, tmp_path, body)
+    first, side = (word.removeprefix("0x") for word in printed.split()[:2])
+    mine = of(log, "alloc", "free", "--", "record", "wait", "trim")
+    assert mine == [
+        f"alloc 400 stream={first}",
+        f"alloc 800 stream={side}",
+        f"free 800 stream={side}",
+        "-- view is left",
+        f"record {side}",
+        f"wait {first}",
+        f"free 400 stream={first}",
+        "trim 0",
+    ]
+    assert of(log, "pool attribute 4") == ["pool attribute 4 = ffffffffffffffff"], "freed memory stays in the pool"
+    assert "(12345, 67890)" in printed
+
+
+def test_out_of_memory_names_the_bytes(stub, tmp_path):
+    body = '''
+x = cuda.empty((100,), np.float32)
+try:
+    cuda.empty((1000,), np.float32)
+except cuda.OutOfMemoryError as e:
+    print(e)
+y = cuda.empty((50,), np.float32)
+'''
+    printed, log = run(stub, tmp_path, body, STUB_LIMIT="1000")
+    assert printed == "CUDA out of memory on cuda:0: wanted 4,000 bytes, free 12,345 of 67,890\n"
+    assert of(log, "trim"), "what the pool kept is given back before giving up"
+
+
+def test_copies(stub, tmp_path):
+    body = '''
+from zoo.ops.cuda import pool
+a = np.arange(6, dtype=np.int64).reshape(2, 3)
+x = cuda.from_numpy(a)
+pinned = pool.pinned_empty((2, 3), np.int64)
+pinned[:] = 7
+assert pool.is_pinned(pinned[1:]) and not pool.is_pinned(a)
+mark("pinned")
+cuda.copy_from_numpy(x, pinned)
+y = cuda.empty((2, 3), np.int64)
+cuda.copy_device(y, x)
+assert cuda.to_numpy(y).tolist() == [[7, 7, 7]] * 2
+cuda.fill_bytes(y, 0)
+assert not cuda.to_numpy(y).any() and cuda.from_numpy(np.float32(2.5)).item() == 2.5
+del pinned
+there = cuda.from_numpy(a, device=1)
+cuda.copy_device(y, there)
+assert np.array_equal(cuda.to_numpy(y), a) and there.device == 1
+'''
+    _, log = run(stub, tmp_path, body)
+    at = log.index("-- pinned")
+    assert log[at + 1] == "upload 48" and log[at + 2].startswith("synchronize"), "pinned memory is still being read"
+    assert of(log, "pinned", "unpinned") == ["pinned 48", "unpinned"]
+    assert of(log, "copy") == ["copy 48"], "between two devices: by way of the host"
+
+
+def test_streams_and_events(stub, tmp_path):
+    body = '''
+s = cuda.Stream(priority=-1)
+assert not s.query()
+e, f = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True, blocking=True)
+plain = cuda.Event()
+with cuda.stream(s):
+    e.record(); f.record(); plain.record()
+    x = cuda.empty((4,), np.float32)
+    cuda.launch(scale, (1,), x, x, 4, 2.0, BLOCK=16)
+assert e.elapsed_time(f) == 2.5 and e.query()
+cuda.current_stream().wait_stream(s)
+cuda.synchronize()
+print(hex(s.handle))
+del x, s
+with cuda.device(1):
+    assert cuda.current_device() == 1 and cuda.empty((1,), np.int8).device == 1
+    y = cuda.from_numpy(np.ones(4, np.float32), device=0)
+    cuda.launch(scale, (1,), y, y, 4, 2.0, BLOCK=16)
+assert cuda.device_count() == 2 and cuda.get_device_name(1) == "STUB GPU 1" and cuda.multiprocessors() == 132
+try:
+    cuda.empty((1,), np.int8, device=5)
+except RuntimeError as e:
+    assert "device 5 does not exist" in str(e)
+else:
+    raise AssertionError
+'''
+    printed, log = run(stub, tmp_path, body)
+    s = printed.strip().removeprefix("0x")
+    assert f"stream {s} flags=1" in log, "non-blocking"
+    assert of(log, "event") == ["event flags=0", "event flags=1", "event flags=2"] + ["event flags=2"]
+    first, second = of(log, "launch")
+    assert f"stream={s}" in first and f"stream={s}" not in second
+    assert len(of(log, "module")) == 1, "device 0 again: nothing is compiled or loaded anew"
+    assert f"destroy stream {s}" in log and "device synchronize" in log
+
+
+def test_graphs(stub, tmp_path):
+    body = '''
+x, old = cuda.from_numpy(np.ones(4, np.float32)), cuda.empty((50,), np.float32)
+cuda.launch(scale, (1,), x, x, 4, 2.0, BLOCK=16)
+g = cuda.CUDAGraph()
+mark("capture")
+with cuda.graph(g):
+    y = cuda.empty((8,), np.float32)
+    z = cuda.empty((9,), np.float32)
+    cuda.launch(scale, (1,), x, y, 4, 2.0, BLOCK=16)
+    del z, old
+mark("replay")
+g.replay(); g.replay()
+print(hex(cuda.current_stream().handle))
+mark("over")
+del g, y
+'''
+    printed, log = run(stub, tmp_path, body)
+    here = printed.strip().removeprefix("0x")
+    inside = log[log.index("-- capture") : log.index("-- replay")]
+    side = of(inside, "begin capture")[0].split()[-1]
+    assert side != here and of(inside, "alloc") == [f"alloc 32 stream={side}", f"alloc 36 stream={side}"]
+    assert of(inside, "free") == [f"free 36 stream={side}"], "replays must not free what is older"
+    assert len(of(inside, "launch")) == 1 and f"stream={side}" in of(inside, "launch")[0]
+    assert of(inside, "instantiate") == ["instantiate flags=1"] and f"wait {here}" == inside[-1]
+    assert of(log, "graph launch") == [f"graph launch {here}"] * 2
+    over = of(log[log.index("-- over") :], "free", "graph destroy")
+    assert [line.partition(" stream")[0] for line in over] == ["free 32", "graph destroy", "free 200"]
+
+
+def test_threads_have_their_own_current_stream_and_context(stub, tmp_path):
+    body = '''
+import threading
+x = cuda.from_numpy(np.ones(4, np.float32))
+s = cuda.Stream()
+cuda.set_stream(s)
+seen = []
+def work():
+    seen.append(cuda.current_stream())
+    cuda.launch(scale, (1,), x, x, 4, 2.0, BLOCK=16)
+t = threading.Thread(target=work)
+t.start(); t.join()
+assert seen[0] == cuda.default_stream() != s
+'''
+    _, log = run(stub, tmp_path, body)
+    assert len(of(log, "launch")) == 1 and len(of(log, "context 0")) == 2, "each thread makes the context current"
+
+
+def test_shared_memory_that_no_gpu_has_is_a_runtime_error(stub, tmp_path):
+    body = '''
+@triton.jit
+def big(a, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    at = i[:, None] * N + i[None, :]
+    tl.store(out + at, tl.dot(tl.load(a + at), tl.load(a + at)))
+a, out = cuda.empty((64, 64), np.float32), cuda.empty((64, 64), np.float32)
+try:
+    cuda.launch(big, (1,), a, out, N=64)
+except RuntimeError as e:
+    print(e)
+'''
+    printed, _ = run(stub, tmp_path, body, STUB_SHARED="1024")
+    assert printed.startswith("big: out of resource: shared memory")
+
+
+def test_a_training_step_goes_through(stub, tmp_path):
+    """Tensors, autograd, the kernels of several families, an optimiser: compiled, loaded and launched; no numbers."""
+    body = '''
+import zoo
+x = zoo.ones(4, 8).cuda()
+assert x.t().cpu().shape == (8, 4), "a strided array is made contiguous on the GPU first"
+mark("step")
+layer = zoo.nn.Linear(8, 3).cuda()
+optimizer = zoo.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+zoo.nn.functional.relu(layer(x)).sum().backward()
+assert layer.weight.grad.shape == (3, 8) and layer.weight.grad.device.type == "cuda"
+optimizer.step()
+'''
+    _, log = run(stub, tmp_path, body)
+    step = log[log.index("-- step") :]
+    names = {line.split()[1] for line in of(log, "function")}
+    assert {"gemm", "tile", "flat"} <= names and any("sgd" in n for n in names), names
+    assert len(of(step, "launch")) >= 6 and not of(step, "synchronize", "device synchronize", "download")

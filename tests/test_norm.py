@@ -1,0 +1,105 @@
+"""Normalisation: torch's numbers, running statistics, channels last, means far above the deviation, errors."""
+import numpy as np
+import pytest
+
+import zoo
+from zoo.nn import functional as F  # noqa: N812
+from zoo.ops.errors import ArgumentError, ShapeError
+from zoo.ops.norm import batch_norm_eval, batch_norm_train, batch_norm_train_grad
+from zoo.ops.norm_rows import group_norm, layer_norm
+
+FAR = 1000.0             # mean / standard deviation: what one pass in float32 gets wrong in the third digit
+
+
+def reference(x, dims, eps=1e-5):
+    x = x.astype(np.float64)
+    return (x - x.mean(dims, keepdims=True)) / np.sqrt(x.var(dims, keepdims=True) + eps)
+
+
+@pytest.mark.parametrize("shape", [(64, 3), (16, 3, 5, 5), (8, 2, 40, 40), (700, 16, 12), (2, 3, 600, 600)])
+def test_batch_norm_of_far_means(shape, rng):
+    """Every layout of the NumPy path, one block and many. The mean itself has 6e-5 of rounding in float32."""
+    x = (rng.normal(size=shape) + FAR).astype(np.float32)
+    dims = (0, *range(2, len(shape)))
+    y, mean, var = batch_norm_train(x, None, None, 1e-5)
+    np.testing.assert_allclose(y, reference(x, dims), atol=2e-4)
+    np.testing.assert_allclose(mean, x.astype(np.float64).mean(dims), rtol=1e-7)
+    np.testing.assert_allclose(var, x.astype(np.float64).var(dims), rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(64, 3), (16, 3, 5, 5), (8, 2, 40, 40), (48, 16, 8, 8)])
+def test_batch_norm_gradient_against_float64(shape, rng):
+    """The blocks of the fast path against one expression in float64."""
+    x, dy = rng.normal(size=(2, *shape)).astype(np.float32)
+    weight, (dmean, dvar) = rng.uniform(0.5, 2, shape[1]).astype(np.float32), np.zeros((2, shape[1]), np.float32)
+    dims = (0, *range(2, len(shape)))
+    mean, var = x.mean(dims), x.var(dims)
+    dx, dweight, dbias = batch_norm_train_grad(dy, dmean, dvar, x, weight, mean, var, 1e-5)
+    h, g = reference(x, dims), dy.astype(np.float64)
+    n = x.size // shape[1]
+    factor = (weight / np.sqrt(var + 1e-5)).reshape(-1, *(1,) * (len(shape) - 2))
+    wanted = factor * (g - g.mean(dims, keepdims=True) - h * (g * h).mean(dims, keepdims=True))
+    np.testing.assert_allclose(dx, wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(dweight, (g * h).sum(dims), rtol=1e-4, atol=1e-5 * n ** 0.5)
+    np.testing.assert_allclose(dbias, g.sum(dims), rtol=1e-4, atol=1e-5 * n ** 0.5)
+
+
+def test_channels_last_stay_last(rng):
+    """What a convolution hands over is not turned around, and gives the same numbers."""
+    x = rng.normal(size=(4, 6, 5, 7)).astype(np.float32)
+    last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+    for op, args in ((batch_norm_train, ()), (batch_norm_eval, (np.ones(6, np.float32), np.full(6, 2, np.float32)))):
+        a, b = op(x, *args), op(last, *args)
+        a, b = (a[0], b[0]) if isinstance(a, tuple) else (a, b)
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+        assert a.flags.c_contiguous and np.moveaxis(b, 1, -1).flags.c_contiguous
+
+
+@pytest.mark.parametrize("call", [lambda x: layer_norm(x, (1000,)), lambda x: group_norm(x.reshape(1, 20, 1000), 20)])
+def test_rows_of_far_means(call, rng):
+    x = (rng.normal(size=(20, 1000)) + FAR).astype(np.float32)
+    np.testing.assert_allclose(call(x).reshape(20, 1000), reference(x, 1), atol=2e-4)
+
+
+def test_running_statistics_move_by_momentum(rng):
+    x = zoo.tensor(rng.normal(size=(10, 3)).astype(np.float32))
+    mean, var = zoo.zeros(3), zoo.ones(3)
+    F.batch_norm(x, mean, var, training=True, momentum=0.25)
+    np.testing.assert_allclose(mean.numpy(), 0.25 * x.numpy().mean(0), rtol=1e-5)
+    np.testing.assert_allclose(var.numpy(), 0.75 + 0.25 * x.numpy().var(0, ddof=1), rtol=1e-5)
+    before = mean.clone()
+    F.batch_norm(x, mean, var)
+    assert (mean == before).all()
+
+
+def test_running_statistics_do_not_record(rng):
+    x = zoo.tensor(rng.normal(size=(10, 3)), requires_grad=True)
+    mean = zoo.zeros(3, dtype=zoo.float64)
+    F.batch_norm(x, mean, None, training=True).sum().backward()
+    assert not mean.requires_grad and x.grad is not None
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name, args, options", [
+    ("instance_norm", (), {}), ("local_response_norm", (3,), {"alpha": 0.5}), ("group_norm", (2,), {}),
+    ("rms_norm", ((5,),), {}), ("normalize", (), {"p": 3.0, "dim": -1})])
+def test_equals_torch(name, args, options, rng):
+    import torch
+    x = rng.normal(size=(2, 4, 3, 5))
+    wanted = getattr(torch.nn.functional, name)(torch.tensor(x), *args, **options).numpy()
+    got = getattr(F, name)(zoo.tensor(x), *args, **options).numpy()
+    np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("call, error, words", [
+    (lambda x: F.batch_norm(x, None, None), ArgumentError, "running_mean"),
+    (lambda x: F.batch_norm(x[:1, :, 0], None, None, training=True), ArgumentError, "more than 1 value"),
+    (lambda x: F.batch_norm(x, zoo.zeros(4), zoo.ones(4)), ShapeError, "running_mean (3,), got (4,)"),
+    (lambda x: F.batch_norm(x, None, None, zoo.ones(2), training=True), ShapeError, "weight (3,), got (2,)"),
+    (lambda x: F.layer_norm(x, (3,)), ShapeError, "layer_norm"),
+    (lambda x: F.group_norm(x, 2), ShapeError, "num_groups=2"),
+])
+def test_errors_name_what_was_wrong(call, error, words):
+    with pytest.raises(error) as caught:
+        call(zoo.ones(2, 3, 4))
+    assert words in str(caught.value)

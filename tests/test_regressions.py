@@ -1,0 +1,82 @@
+"""Wrong results found by comparing random programs with torch's, each reduced to the few lines that showed it."""
+import pytest
+
+import zoo
+
+
+def test_a_cast_to_integers_has_no_gradient():
+    x = zoo.tensor([1.5, -2.5], requires_grad=True)
+    assert not x.long().requires_grad and not x.to(zoo.bool).requires_grad
+    (x * 3 + x.long()).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_the_result_of_a_division_may_be_changed_in_place():
+    x = zoo.tensor([2.0, 4.0], requires_grad=True)
+    y = 8 / x
+    y.mul_(3)
+    y.sum().backward()
+    assert x.grad.tolist() == [-6.0, -1.5]
+
+
+def test_a_write_to_an_empty_window_is_nothing():
+    x = zoo.ones(2, 3, requires_grad=True)
+    y = x * 2
+    y[:0] = 5
+    y[:, 1:1] *= 3
+    y[:0].add_(1)
+    y.sum().backward()
+    assert x.grad.tolist() == [[2.0] * 3] * 2
+
+
+def test_erf_of_one_large_number():
+    assert zoo.erf(zoo.tensor(6.0)).item() == 1.0
+
+
+@pytest.mark.parametrize("name, sign", [("add", 1), ("sub", -1)])
+def test_alpha_keeps_the_promoted_dtype(name, sign):
+    half = zoo.ones(2, dtype=zoo.float16)
+    y = getattr(zoo, name)(half, zoo.ones(2, dtype=zoo.int32), alpha=2.5)
+    assert y.dtype == zoo.float16 and y.tolist() == [1 + sign * 2.5] * 2
+    small = zoo.ones(2, dtype=zoo.uint8) * 5
+    y = getattr(zoo, name)(small, zoo.tensor([True, False]), alpha=2)
+    assert y.dtype == zoo.uint8 and y.tolist() == [5 + sign * 2, 5]
+
+
+def test_bools_stay_bools():
+    a, b = zoo.tensor([True, False, False]), zoo.tensor([False, True, False])
+    assert zoo.add(a, b, alpha=2).dtype == zoo.bool
+    assert zoo.heaviside(a, b).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("window", [lambda x: x.unfold(0, 2, 1), lambda x: x.as_strided((2, 2), (1, 1))])
+def test_overlapping_windows_are_views(window):
+    x = zoo.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = x * 1
+    view = window(y)
+    y.mul_(2)                                              # after the view was made
+    (view * 3).sum().backward()
+    assert view.tolist() == [[2, 4], [4, 6]] and x.grad.tolist() == [6, 12, 6]
+
+
+def test_a_write_to_windows_reaches_the_base():
+    x = zoo.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = x * 1
+    y.unfold(0, 1, 2).mul_(5)
+    y.sum().backward()
+    assert y.tolist() == [5, 2, 15] and x.grad.tolist() == [5, 1, 5]
+
+
+def test_numpys_names_of_dim_and_keepdim():
+    x = zoo.tensor([[1.0, 2.0], [3.0, 5.0]])
+    assert x.sum(axis=1).tolist() == [3, 8] and zoo.mean(x, axis=0, keepdims=True).tolist() == [[2, 3.5]]
+    assert x.argmax(axis=0).tolist() == [1, 1] and x.amax(axis=1, keepdims=True).tolist() == [[2], [5]]
+    assert zoo.cat([x, x], axis=1).shape == (2, 4) and x.max(axis=0).values.tolist() == [3, 5]
+    with pytest.raises(TypeError):
+        x.sum(axis=0, dim=0)
+    with pytest.raises(TypeError):
+        x.amax(axis=0, dim=0)
+
+
+def test_swapaxes_by_name():
+    assert zoo.ones(2, 3, 4).swapaxes(axis0=0, axis1=2).shape == (4, 3, 2)

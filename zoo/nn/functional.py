@@ -1,0 +1,33 @@
+"""torch.nn.functional: every function that the op families export as one, and dropout, which draws random numbers."""
+
+from importlib import import_module as _import_module
+from pkgutil import iter_modules as _iter_modules
+
+from zoo.autograd.dropout import NN_FUNCTIONS as _DROPOUT
+from zoo.ops import face as _face
+
+
+def _collect() -> dict:
+    """The functions that each module of zoo.ops.face names in NN_FUNCTIONS."""
+    found = {}
+    for info in _iter_modules(_face.__path__):
+        module = _import_module(f"zoo.ops.face.{info.name}")
+        found.update({name: getattr(module, name) for name in getattr(module, "NN_FUNCTIONS", ())})
+    return found
+
+
+def _in_place(function):
+    def call(input, *args, **options):  # noqa: A002
+        return function(input, *args, inplace=True, **options)
+
+    call.__name__, call.__doc__ = f"{function.__name__}_", f"`{function.__name__}`, in place."
+    return call
+
+
+globals().update(_collect(), **_DROPOUT)
+for _name in ("relu", "leaky_relu", "elu", "celu", "selu", "hardtanh", "threshold"):
+    globals()[f"{_name}_"] = _in_place(globals()[_name])
+
+
+def __getattr__(name: str):
+    raise AttributeError(f"zoo.nn.functional has no function {name!r}")

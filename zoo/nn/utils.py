@@ -1,0 +1,114 @@
+"""Gradient clipping, and parameters as one vector: torch.nn.utils."""
+
+from collections.abc import Iterable
+
+from zoo.autograd.inplace import copy_
+from zoo.autograd.mode import no_grad
+from zoo.autograd.tensor import Tensor
+from zoo.ops.errors import ArgumentError, ShapeError
+from zoo.ops.op import OPS
+
+
+def listed(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    """One tensor or many as a list."""
+    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+
+
+@no_grad()
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The norm of all elements of all tensors together.
+
+    Raises:
+        ArgumentError (ValueError, RuntimeError): error_if_nonfinite and the norm is nan or infinite.
+    """
+    tensors = [t.detach() for t in listed(tensors)]
+    if not tensors:
+        from zoo.autograd.creation import tensor
+
+        return tensor(0.0)
+    norm_type = float(norm_type)
+    if norm_type == float("inf"):
+        parts = [t.abs().amax() for t in tensors]
+        total = parts[0]
+        for p in parts[1:]:
+            total = total.maximum(p.to(total.device))
+    else:
+        total = sum(t.abs().pow(norm_type).sum().to(tensors[0].device) for t in tensors) ** (1.0 / norm_type)
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise ArgumentError(
+            f"clip_grad_norm_: the total norm of order {norm_type} is {total.item()}, wants a finite one; "
+            "error_if_nonfinite=False goes on"
+        )
+    return total
+
+
+@no_grad()
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scales the gradients in place by max_norm / total_norm, where that is below 1."""
+    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    for g in [p.grad for p in listed(parameters) if p.grad is not None]:
+        g.mul_(scale.to(g.device))
+
+
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scales all gradients together, in place, so that their norm is at most max_norm; returns the norm they had.
+
+    Example:
+        >>> import zoo
+        >>> p = zoo.nn.Parameter(zoo.zeros(2))
+        >>> p.grad = zoo.tensor([3.0, 4.0])
+        >>> zoo.nn.utils.clip_grad_norm_([p], 1.0)
+        tensor(5.)
+        >>> p.grad
+        tensor([0.6000, 0.8000])
+    """
+    parameters = listed(parameters)
+    total = get_total_norm([p.grad for p in parameters if p.grad is not None], norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(parameters, max_norm, total)
+    return total
+
+
+@no_grad()
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
+    """Holds every element of the gradients between -clip_value and clip_value, in place."""
+    for p in listed(parameters):
+        if p.grad is not None:
+            p.grad.clamp_(min=-float(clip_value), max=float(clip_value))
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All parameters in one vector, recorded."""
+    return OPS["cat"](0, *(p.reshape(-1) for p in parameters))
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Copies pieces of a vector into parameters.
+
+    Raises:
+        ShapeError: the vector has not as many elements as the parameters.
+    """
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"vector_to_parameters: wants a Tensor, got {type(vec).__name__}")
+    parameters = list(parameters)
+    if vec.numel() < sum(p.numel() for p in parameters):
+        raise ShapeError(
+            f"vector_to_parameters: wants {sum(p.numel() for p in parameters)} elements, got {tuple(vec.shape)}"
+        )
+    start = 0
+    with no_grad():
+        for p in parameters:
+            copy_(p, vec.detach()[start : start + p.numel()].reshape(p.shape))
+            start += p.numel()

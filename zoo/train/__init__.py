@@ -1,0 +1,1 @@
+"""python -m zoo.train: the main job."""
