@@ -1,15 +1,9 @@
 """zoo: PyTorch's programming model on NumPy and Triton, in code that one person can read."""
 import builtins as _builtins
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from zoo import autograd as autograd
-from zoo import backends as backends
-from zoo import cuda as cuda
-from zoo import linalg as linalg
-from zoo import nn as nn
-from zoo import optim as optim
-from zoo import random as random
-from zoo import special as special
-from zoo import utils as utils
 from zoo.autograd import creation as _creation
 from zoo.autograd import legacy as _legacy
 from zoo.autograd import methods as _methods
@@ -53,8 +47,28 @@ from zoo.ops.memory_format import memory_format as memory_format
 from zoo.ops.memory_format import preserve_format as preserve_format
 from zoo.ops.threads import get_num_threads as get_num_threads
 from zoo.ops.threads import set_num_threads as set_num_threads
-from zoo.serialization import load as load
-from zoo.serialization import save as save
+
+if _TYPE_CHECKING:
+    from zoo import backends as backends
+    from zoo import checkpoint as checkpoint
+    from zoo import cuda as cuda
+    from zoo import data as data
+    from zoo import hub as hub
+    from zoo import linalg as linalg
+    from zoo import models as models
+    from zoo import nn as nn
+    from zoo import optim as optim
+    from zoo import random as random
+    from zoo import serialization as serialization
+    from zoo import special as special
+    from zoo import utils as utils
+    from zoo.serialization import load as load
+    from zoo.serialization import save as save
+
+# What is loaded when it is first asked for: `import zoo` alone stays quick.
+_MODULES = ("backends", "checkpoint", "cuda", "data", "hub", "linalg", "models", "nn", "optim", "random",
+            "serialization", "special", "utils")
+_LATE = {"load": "zoo.serialization", "save": "zoo.serialization"}
 
 for _face in _methods.faces():
     globals().update({_name: _numpy_names(getattr(_face, _name)) for _name in _face.FUNCTIONS})
@@ -69,6 +83,18 @@ float, double, half = float32, float64, float16
 int, long, short = int32, int64, int16
 dtype = type(float32)
 Size = tuple        # a shape is a plain tuple
+
+
+def __getattr__(name: str):
+    if name in _MODULES:
+        return _import_module(f"zoo.{name}")
+    if name in _LATE:
+        return globals().setdefault(name, getattr(_import_module(_LATE[name]), name))
+    raise AttributeError(f"module 'zoo' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_MODULES, *_LATE})
 
 
 def is_tensor(obj) -> _builtins.bool:
