@@ -1,32 +1,25 @@
 """python -m zoo.train: trains, or says in one line why not."""
 
-import os
 import sys
 
 from zoo.ops.errors import DeviceError
-from zoo.train.config import UsageError, parse
+from zoo.train.config import parse
+from zoo.utils.command_line import run
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The exit status: 0, or 2 for a wrong option, 1 for what the machine refuses, 130 for Ctrl-C."""
-    try:
-        config = parse(arguments)
-        check_device(config.device)
-        from zoo.train.loop import train
+    return run("zoo.train", lambda: start(arguments), (DeviceError,))
 
-        train(config)
-        return 0
-    except UsageError as error:
-        return fail(str(error), 2)
-    except DeviceError as error:
-        return fail(f"--device: {error}", 1)
-    except KeyboardInterrupt:
-        return fail("interrupted", 130)
-    except BrokenPipeError:
-        return fail("the reader of the output went away", 1)
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return fail(f"{where}{error.strerror or error}", 1)
+
+def start(arguments: list[str] | None) -> int:
+    """Trains as the command line says."""
+    config = parse(arguments)
+    check_device(config.device)
+    from zoo.train.loop import train
+
+    train(config)
+    return 0
 
 
 def check_device(name: str) -> None:
@@ -34,18 +27,13 @@ def check_device(name: str) -> None:
     from zoo.ops import cuda
     from zoo.ops.device import device
 
-    if device(name).type == "cuda" and not cuda.is_available():
-        raise DeviceError(f"{name} was asked for, but there is no usable NVIDIA GPU; --device cpu works everywhere")
-
-
-def fail(message: str, status: int) -> int:
-    """One line on the standard error. What is left in the output's buffer cannot be written: it is dropped silently."""
     try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    print("zoo.train: " + " ".join(message.split()), file=sys.stderr)
-    return status
+        there = device(name).type != "cuda" or cuda.is_available()
+    except DeviceError as error:
+        raise DeviceError(f"--device: {error}") from None
+    if not there:
+        raise DeviceError(f"--device: {name} was asked for, but there is no usable NVIDIA GPU; "
+                          "--device cpu works everywhere")
 
 
 if __name__ == "__main__":

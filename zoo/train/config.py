@@ -1,16 +1,12 @@
 """What can be chosen on the command line: a dataclass, each field of which is a flag."""
 
 import argparse
-import difflib
 from dataclasses import dataclass, field, fields
 
 from zoo.models.resnet_cifar import MODELS
+from zoo.utils.command_line import Parser, UsageError, nearest
 
 OPTIMIZERS = ("sgd", "adam", "adamw")
-
-
-class UsageError(ValueError):
-    """A wrong option; its message is one line."""
 
 
 def option(default, text: str):
@@ -66,19 +62,6 @@ def one_of(name: str, value: str, names: tuple[str, ...]) -> None:
     """Raises UsageError unless value is one of names."""
     if value not in names:
         raise UsageError(f"{flag(name)}: no {name} {value!r}{nearest(value, names)}; there are {', '.join(names)}")
-
-
-def nearest(value: str, names) -> str:
-    """The question whether the most alike name was meant, or nothing."""
-    found = difflib.get_close_matches(value, names, 1)
-    return f", did you mean {found[0]!r}?" if found else ""
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports a wrong option in one line, with the nearest right one."""
-
-    def error(self, message: str):
-        raise UsageError(message)
 
 
 def parse(arguments: list[str] | None = None) -> Config:
