@@ -96,10 +96,11 @@ def pick(node: Node, which: int) -> Pick:
     return out
 
 
-def run(roots, grads, *, retain_graph=False, create_graph=False, tensor, wanted=None) -> dict:
+def run(roots, grads, *, retain_graph=False, create_graph=False, tensor, wanted=None, beyond=True) -> dict:
     """Gradients of `roots` at the leaves, or at the `wanted` nodes and leaves alone; the latest node goes first.
 
     `tensor(array, node)` makes a Tensor. With create_graph every value is a Tensor, and so is recorded again.
+    beyond False: the walk ends at the wanted ones, also where one leads to another, and their hooks are not asked.
     """
     pending: dict[Any, Any] = {}
     found: dict[Any, Any] = {}
@@ -127,6 +128,9 @@ def run(roots, grads, *, retain_graph=False, create_graph=False, tensor, wanted=
                 break
             node = heappop(heap)[1]
             g = pending.pop(node)
+            if not beyond and node in wanted:
+                found[node], waiting = g, ()
+                continue
             if node.hooks:
                 g = with_hooks(node.hooks, g, tensor, create_graph)
             if useful is not None and node in wanted:
@@ -140,7 +144,7 @@ def run(roots, grads, *, retain_graph=False, create_graph=False, tensor, wanted=
             if ANOMALY:
                 waiting = tuple(checked(node, waiting))
         for leaf, g in pending.items():
-            found[leaf] = with_hooks(leaf.hooks, g, tensor, create_graph) if leaf.hooks else g
+            found[leaf] = with_hooks(leaf.hooks, g, tensor, create_graph) if leaf.hooks and beyond else g
     finally:
         MODE.grad = outer
     return found

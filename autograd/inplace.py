@@ -7,9 +7,10 @@ import numpy as np
 from zoo.autograd.engine import Node
 from zoo.autograd.mode import MODE, tick
 from zoo.autograd.tensor import Tensor, View, node_for, wrap
+from zoo.ops.device import put
 from zoo.ops.dtypes import COMPLEX, FLOATS, INTS, NUMBERS
 from zoo.ops.errors import DtypeError, GradError, ShapeError
-from zoo.ops.pointwise import add
+from zoo.ops.pointwise import add, where
 from zoo.ops.shape import cast, expand
 from zoo.ops.views import steps, write_through
 
@@ -71,6 +72,9 @@ def write(x: Tensor, result: Any, name: str = "copy_") -> Tensor:
     if tracked:
         if result.requires_grad and result.node is None:
             result = add(result, 0)                      # a leaf hands on its gradient through a node
+        elif base is x and not result.requires_grad:
+            old, everywhere = wrap(x.array, x.node), wrap(put(np.ones((), bool), x.device))
+            result = where(everywhere, result, old)      # nothing of x is left, yet it goes on to require grad
         history = result.node
         if base is not x:
             history = through(base, result, x)
@@ -169,8 +173,6 @@ def as_value(value: Any, x: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value
     array = np.asarray(value)
-    from zoo.ops.device import put
-
     return wrap(
         put(
             array.astype(x.dtype)

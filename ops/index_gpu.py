@@ -17,6 +17,7 @@ from zoo.ops.dims import wrap
 from zoo.ops.dtypes import bool_
 from zoo.ops.op import OPS
 from zoo.ops.pointwise_gpu import contiguous_copy, copy_into
+from zoo.ops.reduce_gpu import add, larger, multiply, smaller
 from zoo.ops.shape_gpu import _wide_type, basic_index, contiguous, expand, filled, permute
 
 BLOCK = 1024                # elements of a program
@@ -95,26 +96,6 @@ def scatter_kernel(v_ptr, index_ptr, y_ptr, outer, rows, length, inner, LINES: t
     mask = mask & (row >= 0) & (row < rows)
     value = tl.load(v_ptr + (m * inner + q) * (1 - ONE), mask=mask)
     tl.store(y_ptr + (m // length * rows + row) * inner + q, value, mask=mask)
-
-
-@triton.jit
-def add(a, b):
-    return a + b
-
-
-@triton.jit
-def multiply(a, b):
-    return a * b
-
-
-@triton.jit
-def larger(a, b):
-    return tl.where((a > b) | (a != a), a, b)
-
-
-@triton.jit
-def smaller(a, b):
-    return tl.where((a < b) | (a != a), a, b)
 
 
 COMBINE = {"sum": add, "mean": add, "prod": multiply, "amax": larger, "amin": smaller}

@@ -80,3 +80,13 @@ def test_numpys_names_of_dim_and_keepdim():
 
 def test_swapaxes_by_name():
     assert zoo.ones(2, 3, 4).swapaxes(axis0=0, axis1=2).shape == (4, 3, 2)
+
+
+def test_a_tensor_overwritten_as_a_whole_goes_on_to_require_grad():
+    x = zoo.ones(3, requires_grad=True)
+    for write in (lambda y: y.zero_(), lambda y: y.fill_(2.0), lambda y: y.copy_(zoo.ones(3))):
+        y = x * 2
+        write(y)
+        assert y.requires_grad and y.grad_fn is not None
+        (g,) = zoo.autograd.grad((y + x).sum(), x)
+        assert g.tolist() == [1.0, 1.0, 1.0]

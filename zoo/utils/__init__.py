@@ -1,2 +1,3 @@
-"""torch.utils' place for what is not nn: `zoo.utils.data`."""
+"""torch.utils' place for what is not nn: `zoo.utils.data`, `zoo.utils.checkpoint`."""
+from zoo.utils import checkpoint as checkpoint
 from zoo.utils import data as data
