@@ -41,6 +41,16 @@ def comparison(call):
     return compare
 
 
+def bind_operators() -> None:
+    """`a + b` and the like call what runs the op on Tensors directly."""
+    for special, name in {**OPERATORS, **UNARY, **COMPARISONS}.items():
+        call = OPS[name].handler((Tensor(0.0),))
+        setattr(Tensor, f"__{special}__", comparison(call) if special in COMPARISONS else call)
+        if special in OPERATORS:
+            setattr(Tensor, f"__r{special}__", lambda a, b, call=call: call(b, a))
+            setattr(Tensor, f"__i{special}__", inplace.in_place(name, OPS[name]))
+
+
 def attach() -> None:
     """Puts everything onto Tensor; once, when autograd is imported."""
     for face in faces():
@@ -51,12 +61,7 @@ def attach() -> None:
             setattr(Tensor, f"{name}_", inplace.in_place(name, getattr(face, name)))
     for name, method in {**convert.METHODS, **creation.METHODS, **random_methods.METHODS, **legacy.METHODS}.items():
         setattr(Tensor, name, method)
-    for special, name in {**OPERATORS, **UNARY, **COMPARISONS}.items():
-        call = OPS[name].handler((Tensor(0.0),))
-        setattr(Tensor, f"__{special}__", comparison(call) if special in COMPARISONS else call)
-        if special in OPERATORS:
-            setattr(Tensor, f"__r{special}__", lambda a, b, call=call: call(b, a))
-            setattr(Tensor, f"__i{special}__", inplace.in_place(name, OPS[name]))
+    bind_operators()
     for name in ("t", "transpose", "swapaxes", "swapdims", "squeeze", "unsqueeze"):
         setattr(Tensor, f"{name}_", inplace.reshaped_in_place(name, getattr(Tensor, name)))
     Tensor.view, Tensor.view_as = inplace.viewable(Tensor.view), inplace.viewable(Tensor.view_as)

@@ -9,6 +9,8 @@ tick = itertools.count(1).__next__  # one clock for nodes and for writes in plac
 class Mode(threading.local):
     grad = True
     inference = False
+    autocast: "dict | None" = None      # device type -> dtype of its matrix products, inside `autocast`
+    casts: "dict | None" = None         # weights that were cast already
 
 
 MODE = Mode()

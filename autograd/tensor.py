@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from zoo.autograd.autocast import autocasting
 from zoo.autograd.engine import ForeignNode, Node, Variable, pick, run
 from zoo.autograd.mode import ANOMALY, MODE, tick
 from zoo.autograd.record import write as write_text
@@ -66,8 +67,8 @@ class Tensor(Variable):
         if op.decompose and not op.differentiable:
             return op.decompose
         if op.variadic or len(op.differentiable) > 4 or set(op.outputs) & set(op.parameters):
-            return lambda *args: other(op, args)
-        return written_out(op)
+            return autocasting(op, lambda *args: other(op, args))
+        return autocasting(op, written_out(op))
 
     # --- the graph -------------------------------------------------------------------------------------------
     is_leaf = property(lambda self: self.node is None)

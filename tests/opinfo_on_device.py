@@ -4,7 +4,7 @@
 """
 import zoo
 
-globals().update({name: value for name, value in vars(zoo).items() if not name.startswith("__")})
+globals().update({name: getattr(zoo, name) for name in dir(zoo) if not name.startswith("__")})
 
 
 def from_numpy(array):

@@ -4,6 +4,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from zoo import autograd as autograd
+from zoo.autograd import autocast as _autocast
 from zoo.autograd import creation as _creation
 from zoo.autograd import legacy as _legacy
 from zoo.autograd import methods as _methods
@@ -49,6 +50,7 @@ from zoo.ops.threads import get_num_threads as get_num_threads
 from zoo.ops.threads import set_num_threads as set_num_threads
 
 if _TYPE_CHECKING:
+    from zoo import amp as amp
     from zoo import backends as backends
     from zoo import checkpoint as checkpoint
     from zoo import cuda as cuda
@@ -66,7 +68,7 @@ if _TYPE_CHECKING:
     from zoo.serialization import save as save
 
 # What is loaded when it is first asked for: `import zoo` alone stays quick.
-_MODULES = ("backends", "checkpoint", "cuda", "data", "hub", "linalg", "models", "nn", "optim", "random",
+_MODULES = ("amp", "backends", "checkpoint", "cuda", "data", "hub", "linalg", "models", "nn", "optim", "random",
             "serialization", "special", "utils")
 _LATE = {"load": "zoo.serialization", "save": "zoo.serialization"}
 
@@ -75,6 +77,7 @@ for _face in _methods.faces():
 globals().update(_creation.FUNCTIONS)
 globals().update(_random.FUNCTIONS)
 globals().update(_legacy.TYPES)
+globals().update(_autocast.FUNCTIONS)
 
 inf, nan, pi, e = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045
 newaxis = None
