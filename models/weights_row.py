@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass
 
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
+from zoo.data.transforms.presets import IMAGENET_MEAN, IMAGENET_STD
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,372 @@
+"""Where pixels go: resize, crop, pad, flip, rotate, affine. torchvision's numbers on PIL images and tensors."""
+
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from zoo.autograd.tensor import wrap
+from zoo.data.transforms.picture import array_of, get_size, is_picture, on_picture
+from zoo.ops.dtypes import FLOATS, float32, float64
+
+
+class InterpolationMode(StrEnum):
+    """How pixels between pixels are made; the string itself does as well."""
+
+    NEAREST = "nearest"
+    NEAREST_EXACT = "nearest-exact"
+    BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
+    BOX = "box"
+    HAMMING = "hamming"
+    LANCZOS = "lanczos"
+
+
+def pil_filter(name: str, interpolation: str) -> Any:
+    """PIL's constant for an interpolation.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    from PIL.Image import Resampling
+
+    known = [mode.value for mode in InterpolationMode]
+    if interpolation not in known:
+        raise ValueError(f"{name}: wants an interpolation of {', '.join(known)}, got {interpolation!r}")
+    return Resampling["NEAREST" if interpolation.startswith("nearest") else interpolation.upper()]
+
+
+def pair(name: str, size: Any) -> tuple[int, int]:
+    """(height, width) from a number, a sequence of one or of two.
+
+    Raises:
+        ValueError: other lengths, or a side below 1.
+    """
+    sides = tuple(int(n) for n in size) if isinstance(size, Sequence) else (int(size),)
+    if len(sides) not in (1, 2) or min(sides) < 1:
+        raise ValueError(f"{name}: wants a size of at least 1, or (height, width), got {size}")
+    return sides[0], sides[-1]
+
+
+def resized_size(height: int, width: int, size: Any, max_size: int | None = None) -> tuple[int, int]:
+    """The size that `resize` gives a picture of height x width; torchvision rounds the longer side down.
+
+    Raises:
+        ValueError: max_size with a size of two sides, or not above size.
+    """
+    if isinstance(size, Sequence) and len(size) == 2:
+        if max_size is not None:
+            raise ValueError(f"resize: wants max_size only with a size of one number, got {size}")
+        return pair("resize", size)
+    short = pair("resize", size)[0]
+    long = int(short * max(height, width) / min(height, width))
+    if max_size is not None:
+        if max_size <= short:
+            raise ValueError(f"resize: wants max_size above size, got {max_size} and {short}")
+        if long > max_size:
+            short, long = int(max_size * short / long), max_size
+    return (long, short) if width <= height else (short, long)
+
+
+def resize(
+    inpt: Any,
+    size: Any,
+    interpolation: str = InterpolationMode.BILINEAR,
+    max_size: int | None = None,
+    antialias: bool | None = True,
+) -> Any:
+    """A picture or a tensor (..., H, W) of another size.
+
+    Args:
+        size: of the shorter side, the longer one in proportion; or (height, width).
+        interpolation: of `InterpolationMode`.
+        max_size: of the longer side, where size is one number.
+        antialias: torchvision's argument; here it is always on, as it is for PIL images there.
+
+    Raises:
+        ValueError: a wrong size, or antialias=False.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import functional as F
+        >>> F.resize(zoo.zeros(3, 10, 15), 4).shape
+        (3, 4, 6)
+    """
+    if antialias is False:
+        raise ValueError("resize: antialias=False is not offered: models expect antialiased pictures")
+    old = tuple(get_size(inpt))
+    new = resized_size(*old, size, max_size)
+    chosen = pil_filter("resize", interpolation)
+    if old == new:
+        return inpt
+    if is_picture(inpt):
+        return inpt.resize(new[::-1], chosen)
+    return wrap(resize_planes(array_of("resize", inpt), new, chosen))
+
+
+def resize_planes(array: np.ndarray, size: tuple[int, int], chosen: Any) -> np.ndarray:
+    """PIL's resampling on each plane of (..., H, W): bytes as bytes, other numbers as float32."""
+    from PIL import Image
+
+    bytewise = array.dtype == np.uint8
+    planes = array.reshape(-1, *array.shape[-2:]).astype(np.uint8 if bytewise else float32, copy=False)
+    made = np.empty((len(planes), *size), planes.dtype)
+    for new, old in zip(made, planes, strict=True):
+        new[...] = np.asarray(Image.fromarray(np.ascontiguousarray(old)).resize(size[::-1], chosen))
+    if not bytewise and array.dtype not in FLOATS:
+        info = np.iinfo(array.dtype)
+        made = np.clip(np.rint(made), info.min, info.max)
+    return made.reshape(*array.shape[:-2], *size).astype(array.dtype, copy=False)
+
+
+def crop(inpt: Any, top: int, left: int, height: int, width: int) -> Any:
+    """The rectangle from (top, left) on; what lies outside of the picture is 0.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import functional as F
+        >>> F.crop(zoo.ones(1, 2, 2), 1, 1, 1, 2)
+        tensor([[[1., 0.]]])
+    """
+    if is_picture(inpt):
+        return inpt.crop((left, top, left + width, top + height))
+    rows, columns = get_size(inpt)
+    inside = array_of("crop", inpt)[
+        ..., max(top, 0) : max(min(top + height, rows), 0), max(left, 0) : max(min(left + width, columns), 0)
+    ]
+    if inside.shape[-2:] == (height, width):
+        return wrap(np.ascontiguousarray(inside))
+    made = np.zeros((*inside.shape[:-2], height, width), inside.dtype)
+    y, x = max(-top, 0), max(-left, 0)
+    made[..., y : y + inside.shape[-2], x : x + inside.shape[-1]] = inside
+    return wrap(made)
+
+
+def centre(size: tuple[int, int], outer: tuple[int, int]) -> tuple[int, int]:
+    """(top, left) of a rectangle of `size` in the middle of a larger one; torchvision rounds halves to even."""
+    return round((outer[0] - size[0]) / 2), round((outer[1] - size[1]) / 2)
+
+
+def center_crop(inpt: Any, output_size: Any) -> Any:
+    """The middle of a picture or tensor; a smaller one is padded with 0 first.
+
+    Args:
+        output_size: one number, or (height, width).
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import functional as F
+        >>> F.center_crop(zoo.zeros(3, 10, 15), 4).shape
+        (3, 4, 4)
+    """
+    size = pair("center_crop", output_size)
+    lack = [max(wanted - has, 0) for wanted, has in zip(size, get_size(inpt), strict=True)]
+    if any(lack):
+        inpt = pad(inpt, [lack[1] // 2, lack[0] // 2, (lack[1] + 1) // 2, (lack[0] + 1) // 2])
+    return crop(inpt, *centre(size, tuple(get_size(inpt))), *size)
+
+
+def resized_center_crop(inpt: Any, resize_size: int, crop_size: int, interpolation: str) -> Any:
+    """center_crop(resize(inpt, resize_size), crop_size), of a PIL image without making what the crop drops.
+
+    PIL's filters look at the whole picture around the box they resize, so only roundings of the last bit differ. A
+    picture of 20,000 x 2 pixels would need gigabytes for its resized self.
+    """
+    old, size = tuple(get_size(inpt)), (crop_size, crop_size)
+    new = resized_size(*old, resize_size)
+    if not is_picture(inpt) or old == new or min(new) < crop_size:
+        return center_crop(resize(inpt, resize_size, interpolation), size)
+    top, left = centre(size, new)
+    y, x = old[0] / new[0], old[1] / new[1]
+    box = (left * x, top * y, min((left + crop_size) * x, old[1]), min((top + crop_size) * y, old[0]))
+    return inpt.resize(size, pil_filter("resize", interpolation), box=box)
+
+
+def resized_crop(
+    inpt: Any,
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    size: Any,
+    interpolation: str = InterpolationMode.BILINEAR,
+    antialias: bool | None = True,
+) -> Any:
+    """`crop`, then `resize` to (height, width) `size`."""
+    return resize(crop(inpt, top, left, height, width), pair("resized_crop", size), interpolation, None, antialias)
+
+
+def margins(name: str, padding: Any) -> tuple[int, int, int, int]:
+    """(left, top, right, bottom) from one number, (x, y), or all four.
+
+    Raises:
+        ValueError: another length, or a negative margin.
+    """
+    given = tuple(padding) if isinstance(padding, Sequence) else (padding,)
+    if len(given) not in (1, 2, 4) or min(given) < 0:
+        raise ValueError(f"{name}: wants 1, 2 or 4 margins of at least 0, got {padding}")
+    return given * (4 // len(given))
+
+
+def pad(inpt: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Any:
+    """A frame around a picture or a tensor (..., H, W).
+
+    Args:
+        padding: one number, (left and right, top and bottom), or (left, top, right, bottom), in pixels.
+        fill: of a constant frame: one number, or one for each channel.
+        padding_mode: "constant", "edge", "reflect" or "symmetric".
+
+    Raises:
+        ValueError: wrong padding or padding_mode.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import functional as F
+        >>> F.pad(zoo.ones(1, 1, 1), [1, 0], fill=7)
+        tensor([[[7., 1., 7.]]])
+    """
+    left, top, right, bottom = margins("pad", padding)
+    if padding_mode not in ("constant", "edge", "reflect", "symmetric"):
+        raise ValueError(f"pad: wants padding_mode constant, edge, reflect or symmetric, got {padding_mode!r}")
+    if is_picture(inpt):
+        return pad_picture(inpt, (left, top, right, bottom), fill, padding_mode)
+    array = array_of("pad", inpt)
+    frame = [(0, 0)] * (array.ndim - 2) + [(top, bottom), (left, right)]
+    if padding_mode != "constant":
+        return wrap(np.pad(array, frame, mode=padding_mode))
+    if not isinstance(fill, Sequence):
+        return wrap(np.pad(array, frame, constant_values=fill))
+    made = np.empty((*array.shape[:-2], array.shape[-2] + top + bottom, array.shape[-1] + left + right), array.dtype)
+    made[...] = np.asarray(fill, array.dtype).reshape(-1, 1, 1)
+    made[..., top : top + array.shape[-2], left : left + array.shape[-1]] = array
+    return wrap(made)
+
+
+def pad_picture(picture: Any, padding: tuple[int, int, int, int], fill: Any, padding_mode: str) -> Any:
+    """`pad` of a PIL image."""
+    from PIL import Image, ImageOps
+
+    if padding_mode == "constant":
+        return with_palette(ImageOps.expand(picture, padding, fill=fill_of(picture, fill)), picture)
+    left, top, right, bottom = padding
+    pixels = np.asarray(picture)
+    frame = [(top, bottom), (left, right)] + [(0, 0)] * (pixels.ndim - 2)
+    return with_palette(Image.fromarray(np.pad(pixels, frame, mode=padding_mode)), picture)
+
+
+def with_palette(made: Any, picture: Any) -> Any:
+    """A picture made from another's indexes shows the same colours."""
+    if picture.mode == "P":
+        made.putpalette(picture.getpalette())
+    return made
+
+
+def fill_of(picture: Any, fill: Any) -> Any:
+    """A fill for each of the picture's channels, as PIL wants it."""
+    bands = len(picture.getbands())
+    if fill is None:
+        fill = 0
+    if not isinstance(fill, Sequence):
+        return (int(fill),) * bands if bands > 1 else fill
+    numbers = tuple(int(n) for n in fill)
+    numbers = numbers * bands if len(numbers) == 1 else numbers
+    if len(numbers) != bands:
+        raise ValueError(f"pad: wants one fill or {bands} for a picture of mode {picture.mode}, got {fill}")
+    return numbers[0] if bands == 1 else numbers
+
+
+def horizontal_flip(inpt: Any) -> Any:
+    """Left becomes right."""
+    if is_picture(inpt):
+        from PIL.Image import Transpose
+
+        return inpt.transpose(Transpose.FLIP_LEFT_RIGHT)
+    return wrap(np.ascontiguousarray(array_of("horizontal_flip", inpt)[..., ::-1]))
+
+
+def vertical_flip(inpt: Any) -> Any:
+    """Top becomes bottom."""
+    if is_picture(inpt):
+        from PIL.Image import Transpose
+
+        return inpt.transpose(Transpose.FLIP_TOP_BOTTOM)
+    return wrap(np.ascontiguousarray(array_of("vertical_flip", inpt)[..., ::-1, :]))
+
+
+def rotate(
+    inpt: Any,
+    angle: float,
+    interpolation: str = InterpolationMode.NEAREST,
+    expand: bool = False,
+    center: Any = None,
+    fill: Any = None,
+) -> Any:
+    """A picture or uint8 tensor turned counter-clockwise.
+
+    Args:
+        angle: degrees. expand: enlarges the result so that it holds all of the picture.
+        interpolation: "nearest", "bilinear" or "bicubic". center: (x, y) in pixels; None is the middle.
+        fill: of what comes from outside: one number, or one for each channel.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import functional as F
+        >>> F.rotate(zoo.tensor([[[1, 2], [3, 4]]], dtype=zoo.uint8), 90)
+        tensor([[[2, 4],
+                 [1, 3]]], dtype=zoo.uint8)
+    """
+    def turn(picture):
+        chosen = pil_filter("rotate", interpolation)
+        return picture.rotate(angle, chosen, expand, center, fillcolor=fill_of(picture, fill))
+
+    return on_picture("rotate", turn, inpt)
+
+
+def affine(
+    inpt: Any,
+    angle: float,
+    translate: Sequence[float],
+    scale: float,
+    shear: Sequence[float],
+    interpolation: str = InterpolationMode.NEAREST,
+    fill: Any = None,
+    center: Any = None,
+) -> Any:
+    """A picture or uint8 tensor turned, sheared, scaled about `center`, and moved.
+
+    Args:
+        angle, shear: degrees, clockwise; shear along x and y. translate: pixels to the right and down.
+        scale: above 0. interpolation, fill, center: as in `rotate`.
+
+    Raises:
+        ValueError: scale is not above 0.
+    """
+    if scale <= 0:
+        raise ValueError(f"affine: wants a scale above 0, got {scale}")
+    middle = center or [side / 2 for side in reversed(get_size(inpt))]
+    matrix = inverse_affine(middle, angle, translate, scale, shear)
+
+    def move(picture):
+        from PIL.Image import Transform
+
+        chosen = pil_filter("affine", interpolation)
+        return picture.transform(picture.size, Transform.AFFINE, matrix, chosen, fillcolor=fill_of(picture, fill))
+
+    return on_picture("affine", move, inpt)
+
+
+def inverse_affine(center: Sequence[float], angle: float, translate: Sequence[float], scale: float,
+                   shear: Sequence[float]) -> tuple[float, ...]:
+    """Rows of the matrix that says for each pixel of the result where it comes from.
+
+    With R the rotation, S the shears along y and x and C the shift to the centre, it is the inverse of
+    T C (scale R S) C^-1.
+    """
+    turn, x, y = (math.radians(degrees) for degrees in (angle, *shear))
+    rotation = np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]])
+    shears = np.array([[1, 0], [-math.tan(y), 1]]) @ np.array([[1, -math.tan(x)], [0, 1]])
+    inverse = np.linalg.inv(scale * rotation @ shears)
+    offset = np.asarray(center, float64) - inverse @ np.add(center, translate)
+    return tuple(float(n) for n in (*inverse[0], offset[0], *inverse[1], offset[1]))
