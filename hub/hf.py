@@ -1,0 +1,80 @@
+"""The four calls to huggingface_hub (1.x and 2.x): ask about a file, download it, the headers and the settings.
+
+It is imported when first needed: it reads its settings from the environment at import, and brings an HTTP client.
+"""
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urljoin
+
+from zoo.hub.cache import Folders
+from zoo.hub.errors import CorruptError
+from zoo.hub.sources import COMMIT, HubFile, check_url
+from zoo.hub.transfer import ANSWER_SECONDS, repeated, without_token
+from zoo.hub.verify import Expected, announced
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the Hub says of a file: the commit, its hash and size, where its bytes are, whether Xet storage has them."""
+    commit: str
+    etag: str
+    expected: Expected
+    url: str
+    xet: bool
+
+
+def offline() -> bool:
+    """Whether HF_HUB_OFFLINE (or TRANSFORMERS_OFFLINE) forbids requests."""
+    from huggingface_hub import constants
+    return constants.HF_HUB_OFFLINE
+
+
+def ask(source: HubFile, revision: str, token: str | bool | None) -> Answer:
+    """What the Hub says of the file at `revision`: one HEAD request, repeated for a few seconds while it fails.
+
+    Raises:
+        HubError: no answer, no such file, no access, or an answer without a commit or hash that can be checked.
+    """
+    from huggingface_hub import constants, get_hf_file_metadata, hf_hub_url
+    url = hf_hub_url(source.repo, source.file, revision=revision)
+    seconds = min(ANSWER_SECONDS, constants.HF_HUB_ETAG_TIMEOUT)
+    found = repeated(lambda: get_hf_file_metadata(url, token=token, timeout=seconds), str(source))
+    expected = announced(found.etag, found.size)
+    if not (found.commit_hash and COMMIT.fullmatch(found.commit_hash) and expected.has_hash):
+        raise CorruptError(f"{source}: the answer of {constants.ENDPOINT} has no commit and hash (commit "
+                           f"{found.commit_hash!r}, ETag {found.etag!r}): it is not the Hub's, check HF_ENDPOINT and "
+                           "proxies")
+    if COMMIT.fullmatch(revision) and found.commit_hash != revision:
+        raise CorruptError(f"{source}: the Hub answered for commit {found.commit_hash}, asked was {revision}")
+    location = urljoin(url, found.location)
+    if location.split(":")[0] != url.split(":")[0]:
+        check_url(location, before=url)
+    return Answer(found.commit_hash, found.etag, expected, location, bool(found.xet_file_data) and has_xet())
+
+
+def has_xet() -> bool:
+    """Whether huggingface_hub would use Xet storage: installed and not switched off."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import is_xet_available
+    return not constants.HF_HUB_DISABLE_XET and is_xet_available()
+
+
+def download(source: HubFile, commit: str, where: Folders, token: str | bool | None, progress: bool) -> Path:
+    """The file in huggingface_hub's cache, downloaded or, where its blob is there, linked into the snapshot."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+    silence = not progress and not are_progress_bars_disabled()
+    if silence:
+        disable_progress_bars()
+    try:
+        return Path(hf_hub_download(source.repo, source.file, revision=commit, cache_dir=where.hub, token=token))
+    finally:
+        if silence:
+            enable_progress_bars()
+
+
+def headers(token: str | bool | None, url: str) -> dict[str, str]:
+    """The headers for the download from `url`, with the token only for the Hub itself."""
+    from huggingface_hub import constants
+    from huggingface_hub.utils import build_hf_headers
+    return without_token(build_hf_headers(token=token), url, constants.ENDPOINT)
