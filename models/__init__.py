@@ -1,1 +1,40 @@
-"""Model families: one file per family; weights as rows of data."""
+"""Model families: one file per family; weights as rows of data. `models.resnet50()`, `models.create("resnet50")`."""
+
+from zoo.models.alexnet import AlexNet as AlexNet
+from zoo.models.alexnet import alexnet as alexnet
+from zoo.models.base import FeaturePyramid as FeaturePyramid
+from zoo.models.registry import create as create
+from zoo.models.registry import get_model as get_model
+from zoo.models.registry import get_model_builder as get_model_builder
+from zoo.models.registry import list_models as list_models
+from zoo.models.registry import names as names
+from zoo.models.registry import register as register
+from zoo.models.resnet import ResNet as ResNet
+from zoo.models.resnet import resnet18 as resnet18
+from zoo.models.resnet import resnet34 as resnet34
+from zoo.models.resnet import resnet50 as resnet50
+from zoo.models.resnet import resnet101 as resnet101
+from zoo.models.resnet import resnet152 as resnet152
+from zoo.models.resnet import resnext50_32x4d as resnext50_32x4d
+from zoo.models.resnet import resnext101_32x8d as resnext101_32x8d
+from zoo.models.resnet import resnext101_64x4d as resnext101_64x4d
+from zoo.models.resnet import wide_resnet50_2 as wide_resnet50_2
+from zoo.models.resnet import wide_resnet101_2 as wide_resnet101_2
+from zoo.models.resnet_cifar import CifarResNet as CifarResNet
+from zoo.models.resnet_cifar import resnet8 as resnet8
+from zoo.models.resnet_cifar import resnet14 as resnet14
+from zoo.models.resnet_cifar import resnet20 as resnet20
+from zoo.models.resnet_cifar import resnet32 as resnet32
+from zoo.models.resnet_cifar import resnet44 as resnet44
+from zoo.models.resnet_cifar import resnet56 as resnet56
+from zoo.models.resnet_cifar import resnet110 as resnet110
+from zoo.models.vgg import VGG as VGG
+from zoo.models.vgg import vgg11 as vgg11
+from zoo.models.vgg import vgg11_bn as vgg11_bn
+from zoo.models.vgg import vgg13 as vgg13
+from zoo.models.vgg import vgg13_bn as vgg13_bn
+from zoo.models.vgg import vgg16 as vgg16
+from zoo.models.vgg import vgg16_bn as vgg16_bn
+from zoo.models.vgg import vgg19 as vgg19
+from zoo.models.vgg import vgg19_bn as vgg19_bn
+from zoo.models.summary import summary as summary

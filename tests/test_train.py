@@ -45,7 +45,7 @@ def test_a_run_writes_config_metrics_and_weights(tmp_path, capsys):
     assert [line.split()[0] for line in lines[2:]] == ["epoch", "epoch", "test"] and str(folder) in lines[-1]
     assert f"accuracy {last['test_accuracy']:.2%}" in lines[-1]
 
-    model = resnet8(in_channels=1, width=4)
+    model = resnet8(in_chans=1, width=4)
     model.load_state_dict(load(folder / "last.safetensors"))
     x, y = digits(train=False)[:40]
     with zoo.no_grad():
@@ -238,7 +238,7 @@ def test_shifted_images_are_moved_and_padded():
 @pytest.mark.parametrize("name, layers", [("resnet8", 8), ("resnet20", 20)])
 def test_models(name, layers, rng):
     """The depth is what the name says, and the keys are torchvision's."""
-    model = MODELS[name](num_classes=10, in_channels=3)
+    model = MODELS[name](num_classes=10, in_chans=3)
     weights = [k for k, v in model.state_dict().items() if v.ndim in (2, 4) and "downsample" not in k]
     assert len(weights) == layers
     keys = set(model.state_dict())

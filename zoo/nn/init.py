@@ -1,6 +1,10 @@
 """Initialisation of parameters: torch.nn.init. Each function fills its tensor in place, unrecorded, and returns it."""
 
+import functools
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,42 @@ from zoo.autograd.random import uniform_ as draw_uniform
 from zoo.autograd.tensor import Tensor, wrap
 from zoo.ops.device import fetch, put
 from zoo.ops.errors import ShapeError
+
+
+SKIPPING: ContextVar[bool] = ContextVar("skip_init", default=False)
+
+
+@contextmanager
+def skip_init() -> Iterator[None]:
+    """Inside it the functions of this module leave their tensors as they are: layers are built without initial values.
+
+    For a model whose weights are loaded right after: no random numbers are drawn, and the generator keeps its state.
+    Buffers (running statistics) get their values as ever. Holds for the current thread or task only.
+
+    Example:
+        >>> import zoo
+        >>> state = zoo.get_rng_state()
+        >>> with zoo.nn.init.skip_init():
+        ...     layer = zoo.nn.Linear(2, 3)
+        >>> bool((zoo.get_rng_state() == state).all()), layer.weight.shape
+        (True, (3, 2))
+    """
+    before = SKIPPING.set(True)
+    try:
+        yield
+    finally:
+        SKIPPING.reset(before)
+
+
+def fills(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Marks a function that writes a tensor's values: it records nothing, and does nothing inside `skip_init`."""
+    unrecorded = no_grad()(function)
+
+    @functools.wraps(function)
+    def fill(tensor: Tensor, *args: Any, **options: Any) -> Tensor:
+        return tensor if SKIPPING.get() else unrecorded(tensor, *args, **options)
+
+    return fill
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
@@ -35,19 +75,19 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     return gains.get(nonlinearity, 1.0)
 
 
-@no_grad()
+@fills
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Values from U(a, b)."""
     return draw_uniform(tensor, a, b, generator=generator)
 
 
-@no_grad()
+@fills
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Values from N(mean, std^2)."""
     return draw_normal(tensor, mean, std, generator=generator)
 
 
-@no_grad()
+@fills
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
@@ -68,7 +108,7 @@ def assign(tensor: Tensor, values: np.ndarray) -> Tensor:
     return tensor.copy_(wrap(put(values.astype(tensor.dtype), tensor.device)))
 
 
-@no_grad()
+@fills
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """The value `val` everywhere."""
     return tensor.fill_(val)
@@ -84,7 +124,7 @@ def zeros_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 0.0)
 
 
-@no_grad()
+@fills
 def eye_(tensor: Tensor) -> Tensor:
     """The identity matrix.
 
@@ -96,7 +136,7 @@ def eye_(tensor: Tensor) -> Tensor:
     return assign(tensor, np.eye(*tensor.shape))
 
 
-@no_grad()
+@fills
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Convolution weights that hand as many channels on as they can, in each group.
 
@@ -171,7 +211,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
-@no_grad()
+@fills
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Orthonormal rows (or columns, the shorter ones) times gain (Saxe et al., 2013).
 
@@ -190,7 +230,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     return assign(tensor, gain * (q.T if rows < columns else q).reshape(tensor.shape))
 
 
-@no_grad()
+@fills
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """N(0, std^2) with a share of `sparsity` of every column set to 0 (Martens, 2010).
 

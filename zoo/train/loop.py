@@ -26,7 +26,7 @@ def train(config: Config) -> float:
     zoo.manual_seed(config.seed)
     set_num_threads(config.threads)
     train_set, test_set = (on_device(digits(train=part), config) for part in (True, False))
-    model = MODELS[config.model](num_classes=10, in_channels=1, width=config.width).to(config.device)
+    model = MODELS[config.model](num_classes=10, in_chans=1, width=config.width).to(config.device)
     optimizer = make_optimizer(model, config)
     batches = DataLoader(train_set, config.batch_size, shuffle=True)
     schedule = OneCycleLR(optimizer, config.lr, config.epochs * len(batches), pct_start=0.2, cycle_momentum=False)
