@@ -69,7 +69,7 @@ def {name}({all}):
         node.seq = tick()
         if ANOMALY:
             mark(node)
-        for k, out in enumerate(outs):
+        for k, out in enumerate(outs[:{differentiable}]):
             if out.array.dtype in INEXACT:
                 out.requires_grad = True
                 out.node = pick(node, k)
@@ -112,6 +112,7 @@ def write(op: Op, names: dict) -> Callable:
             shapes=each("{}.shape"),
             dtypes=each("{}.dtype"),
             clocks="".join(f"outs[{k}].clock, " for k in range(len(op.outputs))),
+            differentiable=len(op.outputs) - len(op.reserve),
             **parts,
         )
     else:

@@ -325,7 +325,7 @@ def remember(op: Op, args: tuple, y):
     if wanted:
         node = node_for(op, args, wanted, outs)
         for k, out in enumerate(outs if isinstance(outs, tuple) else (outs,)):
-            if out.array.dtype in INEXACT:
+            if out.array.dtype in INEXACT and op.outputs[k] not in op.reserve:
                 out.node, out.requires_grad = pick(node, k) if isinstance(outs, tuple) else node, True
     return outs
 

@@ -51,6 +51,7 @@ class Op:
     backward: Callable | None = None          # instead: f(dy, what it reads, wanted) -> a gradient per `differentiable`
     differentiable: tuple[str, ...] = ()      # the inputs that have a gradient
     outputs: tuple[str, ...] = ("y",)         # more than one name: forward returns a tuple
+    reserve: tuple[str, ...] = ()             # of these the ones for the backward pass alone: they have no gradient
     check: Any = None                         # a Callable: same arguments -> Spec (or a tuple of them), or raises
     decompose: Any = None                     # the same thing said in other ops, for what records or has no kernel
     view: bool = False                        # may the output share memory with the first input?
@@ -237,7 +238,7 @@ def spell(name: str, star: str | None, names: tuple[str, ...], fixed: int) -> st
 def structured(rows: type) -> Op:
     """Class body -> Op: `forward` in NumPy, and for an input `x` its derivative `dx` written in ops.
 
-    Names in the body: forward, check, samples, view, outputs, decompose, dtypes, and either d<input> for each
+    Names in the body: forward, check, samples, view, outputs, reserve, decompose, dtypes, and either d<input> for each
     differentiable input, or backward(dy, ..., wanted) with `differentiable = ("x", "weight")`.
     """
     body = dict(vars(rows))
@@ -247,7 +248,8 @@ def structured(rows: type) -> Op:
     forward.__doc__ = rows.__doc__
     options = {
         k: body[k]
-        for k in ("check", "samples", "view", "outputs", "decompose", "dtypes", "backward", "differentiable")
+        for k in ("check", "samples", "view", "outputs", "reserve", "decompose", "dtypes", "backward",
+                  "differentiable")
         if k in body
     }
     return Op(rows.__name__, forward, derivatives, module=rows.__module__, **options)
