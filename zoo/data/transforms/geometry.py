@@ -11,6 +11,8 @@ from zoo.autograd.tensor import wrap
 from zoo.data.transforms.picture import array_of, get_size, is_picture, on_picture
 from zoo.ops.dtypes import FLOATS, float32, float64
 
+LARGEST = 1 << 26       # pixels of a resized picture that is made in full
+
 
 class InterpolationMode(StrEnum):
     """How pixels between pixels are made; the string itself does as well."""
@@ -169,18 +171,18 @@ def center_crop(inpt: Any, output_size: Any) -> Any:
 
 
 def resized_center_crop(inpt: Any, resize_size: int, crop_size: int, interpolation: str) -> Any:
-    """center_crop(resize(inpt, resize_size), crop_size), of a PIL image without making what the crop drops.
+    """center_crop(resize(inpt, resize_size), crop_size).
 
-    PIL's filters look at the whole picture around the box they resize, so only roundings of the last bit differ. A
-    picture of 20,000 x 2 pixels would need gigabytes for its resized self.
+    A picture of 20,000 x 2 pixels would need gigabytes for its resized self. Of such a one only the box under the
+    crop is resized; PIL rounds the box's corners to float32, so the result can be two steps of 255 away.
     """
     old, size = tuple(get_size(inpt)), (crop_size, crop_size)
     new = resized_size(*old, resize_size)
-    if not is_picture(inpt) or old == new or min(new) < crop_size:
+    if math.prod(new) <= LARGEST or not is_picture(inpt) or min(new) < crop_size:
         return center_crop(resize(inpt, resize_size, interpolation), size)
     top, left = centre(size, new)
     y, x = old[0] / new[0], old[1] / new[1]
-    box = (left * x, top * y, min((left + crop_size) * x, old[1]), min((top + crop_size) * y, old[0]))
+    box = (left * x, top * y, (left + crop_size) * x, (top + crop_size) * y)
     return inpt.resize(size, pil_filter("resize", interpolation), box=box)
 
 
