@@ -183,9 +183,10 @@ def collect(node: Pick, g: Any, pending: dict, heap: list) -> None:
 
 def filled(gs: list, node: Node, tensor: Callable, create_graph: bool):
     """An output that nobody used has a gradient of zeros; the op's reserve has none."""
-    like, op = next(g for g in gs if g is not None), node.plan.op
-    for name, g, shape, dtype in zip(op.outputs, gs, node.shape, node.dtype, strict=True):
-        if g is None and name not in op.reserve:
+    like = next(g for g in gs if g is not None)
+    last = len(gs) - (len(node.plan.op.reserve) if node.plan else 0)
+    for k, (g, shape, dtype) in enumerate(zip(gs, node.shape, node.dtype, strict=True)):
+        if g is None and k < last:
             g = constant(np.zeros(shape, dtype), like)
             g = tensor(g) if create_graph else g
         yield g

@@ -51,7 +51,7 @@ class Op:
     backward: Callable | None = None          # instead: f(dy, what it reads, wanted) -> a gradient per `differentiable`
     differentiable: tuple[str, ...] = ()      # the inputs that have a gradient
     outputs: tuple[str, ...] = ("y",)         # more than one name: forward returns a tuple
-    reserve: tuple[str, ...] = ()             # of these the ones for the backward pass alone: they have no gradient
+    reserve: tuple[str, ...] = ()             # the last of these, if for the backward pass alone: they have no gradient
     check: Any = None                         # a Callable: same arguments -> Spec (or a tuple of them), or raises
     decompose: Any = None                     # the same thing said in other ops, for what records or has no kernel
     view: bool = False                        # may the output share memory with the first input?
