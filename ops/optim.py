@@ -1,127 +1,102 @@
-"""The updates of optimisers, in place on raw arrays: what a step of SGD or Adam does to one parameter.
+"""One step of an optimizer on raw arrays, in place, by a rule of optim_rules.py.
 
-Not records in the registry: they write into their arguments, and have no derivative. The kernels are in optim_gpu.py.
+Not records in the registry: it writes into its arguments, and has no derivative. The kernel is in optim_gpu.py.
 """
-import functools
-import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from zoo.ops.dtypes import HALVES, float32
+from zoo.ops.optim_rules import RULES
 
-CHUNK = 1 << 14          # elements: param, grad, moments and scratch of one chunk stay in the L2 cache
+CHUNK = 1 << 14          # elements: param, grad, state and temporaries of one chunk stay in the L2 cache
 
 
-def updates_for(array: Any) -> Any:
-    """The module whose updates take this array: this one, or that of the kernels."""
-    if type(array) is np.ndarray:
+def updates_for(kind: type) -> Any:
+    """The module whose `update` takes arrays of this type: this one, or that of the kernel."""
+    if kind is np.ndarray:
         return sys.modules[__name__]
     from zoo.ops import optim_gpu
     return optim_gpu
 
 
-@functools.lru_cache(256)
-def number(x: float, dtype: np.dtype) -> np.ndarray:
-    """A hyper-parameter as a 0-d array: NumPy multiplies by it in half the time that a Python number takes."""
-    return np.array(x, dtype)
+def update(rule: str, rows: Sequence[tuple], numbers: tuple, flags: tuple, maximize: bool, decay: float,
+           shrink: float) -> None:
+    """One step of every row (param, grad, *state), in place on param and state.
 
+    g = (-grad if maximize else grad) + decay * param; param, state = rule(shrink * param, g, state, numbers, flags).
+    Half types are computed in float32 and rounded once.
 
-def in_chunks(update: Any, arrays: tuple, *options: Any) -> None:
-    """Runs update(*arrays, scratch, *options) on flat pieces; half types are computed in float32 and rounded once."""
-    n, dtype = arrays[0].size, arrays[0].dtype
-    if n <= CHUNK and dtype not in HALVES:
-        update(*arrays, np.empty(n, dtype), *options)
-        return
-    scratch = np.empty(min(n, CHUNK), float32 if dtype in HALVES else dtype)
-    for start in range(0, n, CHUNK):
-        parts = [a if a is None else a[start:start + CHUNK] for a in arrays]
-        wide = [p if p is None else p.astype(scratch.dtype) for p in parts] if dtype in HALVES else parts
-        update(*wide, scratch[:parts[0].size], *options)
-        if wide is not parts:
-            for part, w in zip(parts[:1] + parts[2:], wide[:1] + wide[2:], strict=True):
-                if part is not None:
-                    part[...] = w
-
-
-def sgd_update(param, grad, momentum_buffer, first: bool, lr: float, momentum: float, dampening: float,
-               weight_decay: float, nesterov: bool, maximize: bool) -> None:
-    """One step of SGD in place on param and momentum_buffer.
-
-    g = grad + weight_decay * param (-grad to maximize); b = momentum * b + (1 - dampening) * g, or g in the `first`
-    step; param -= lr * (g + momentum * b if nesterov else b). Without momentum b is g, and momentum_buffer None.
-
-    Shapes: flat (n,), all of param's dtype.
+    Args:
+        rule: a name of optim_rules.RULES. rows: arrays of one shape and dtype in each row, contiguous; the dtype is the
+            same in all rows. numbers, flags: what the rule reads. maximize, decay, shrink: see the formula.
     """
-    in_chunks(sgd_chunk, (param, grad, momentum_buffer), first, lr, momentum, dampening, weight_decay, nesterov,
-              maximize)
+    step = IN_PLACE.get(rule) or out_of_place(rule)
+    for arrays in rows:
+        dtype = arrays[0].dtype
+        wide = float32 if dtype in HALVES else dtype
+        n, d, s = [np.asarray(x, wide) for x in numbers], np.asarray(decay, wide), np.asarray(shrink, wide)
+        flat = [a.reshape(-1) for a in arrays]
+        for start in range(0, flat[0].size, CHUNK):
+            parts = [a[start:start + CHUNK] for a in flat]
+            p, g, *state = [a.astype(wide) for a in parts] if wide is not dtype else parts
+            if maximize:
+                g = -g
+            if decay:
+                g = g + p * d
+            if shrink != 1:
+                p *= s
+            step(p, g, state, n, flags)
+            if wide is not dtype:
+                for part, value in zip((parts[0], *parts[2:]), (p, *state), strict=True):
+                    part[...] = value
 
 
-def sgd_chunk(p, g, b, u, first, lr, momentum, dampening, weight_decay, nesterov, maximize) -> None:
-    if weight_decay:
-        np.multiply(p, number(-weight_decay if maximize else weight_decay, u.dtype), u)
-        u += g
-        g = u
-    if maximize:
-        g = np.negative(g, u)
-    if b is not None:
+def out_of_place(rule: str):
+    """A rule that writes its results into param and state."""
+    formula = RULES[rule]
+
+    def step(p, g, state, n, flags) -> None:
+        p[...], new = formula(p, g, state, n, flags)
+        for old, value in zip(state, new, strict=True):
+            old[...] = value
+    return step
+
+
+def sgd(p, g, state, n, flags) -> None:
+    """optim_rules.sgd without temporaries: as quick as memory allows."""
+    momentum, first, nesterov = flags
+    u = np.empty_like(p)
+    if momentum:
+        b = state[0]
         if first:
             b[...] = g
         else:
-            b *= number(momentum, u.dtype)
-            b += g * number(1 - dampening, u.dtype) if dampening else g
-        if nesterov:
-            g = np.add(g, b * number(momentum, u.dtype), u)
-        else:
-            g = b
-    p -= np.multiply(g, number(lr, u.dtype), u)
+            b *= n[1]
+            b += np.multiply(g, n[2], u)
+        g = np.add(g, np.multiply(b, n[1], u), u) if nesterov else b
+    p -= np.multiply(g, n[0], u)
 
 
-def adam_update(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step: int, lr: float, beta1: float, beta2: float,
-                eps: float, weight_decay: float, decoupled: bool, maximize: bool) -> None:
-    """One step of Adam (Kingma and Ba, 2014) or AdamW (`decoupled`; Loshchilov and Hutter, 2017) in place.
-
-    m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
-    param -= lr / (1 - beta1^step) * m / (sqrt(v / (1 - beta2^step)) + eps).
-    Weight decay adds weight_decay * param to g, or, decoupled, first shrinks param by lr * weight_decay. With
-    max_exp_avg_sq (amsgrad) its running maximum takes the place of v.
-
-    Shapes: flat (n,), all of param's dtype.
-    """
-    in_chunks(adam_chunk, (param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq),
-              *adam_numbers(step, lr, beta1, beta2, eps, weight_decay, decoupled), decoupled, maximize)
-
-
-def adam_numbers(step: int, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float,
-                 decoupled: bool) -> tuple:
-    """(beta1, beta2, eps', rate', decay): the bias corrections are folded into eps and the rate.
-
-    lr / c1 * m / (sqrt(v) / c2 + eps) = (lr c2 / c1) * m / (sqrt(v) + eps c2)
-    with c1 = 1 - beta1^t and c2 = sqrt(1 - beta2^t).
-    """
-    c1, c2 = 1 - beta1**step, math.sqrt(1 - beta2**step)
-    return beta1, beta2, eps * c2, lr * c2 / c1, 1 - lr * weight_decay if decoupled else weight_decay
-
-
-def adam_chunk(p, g, m, v, top, u, beta1, beta2, eps, rate, decay, decoupled, maximize) -> None:
-    if decoupled:
-        if decay != 1:
-            p *= number(decay, p.dtype)
-        g = np.negative(g) if maximize else g
-    elif decay or maximize:
-        g = np.add(-g if maximize else g, p * number(decay, p.dtype))
-    np.subtract(g, m, u)
-    u *= number(1 - beta1, u.dtype)
-    m += u                                     # m + (1 - beta1) (g - m)
+def adam(p, g, state, n, flags) -> None:
+    """optim_rules.adam without temporaries: 13 passes over a chunk in the cache."""
+    m, v, *top = state
+    u = np.subtract(g, m)
+    u *= n[2]
+    m += u
     np.multiply(g, g, u)
-    u *= number(1 - beta2, u.dtype)
-    v *= number(beta2, u.dtype)
+    u *= n[3]
+    v *= n[1]
     v += u
-    if top is not None:
-        v = np.maximum(top, v, out=top)
+    if flags[0]:
+        v = np.maximum(top[0], v, out=top[0])
     np.sqrt(v, u)
-    u += np.array(eps, u.dtype)
+    u += n[4]
     np.divide(m, u, u)
-    u *= np.array(rate, u.dtype)
+    u *= n[0]
     p -= u
+
+
+IN_PLACE = {"sgd": sgd, "adam": adam}

@@ -1,109 +1,129 @@
-"""Kernels of the optimiser updates: one launch for one parameter, in place.
+"""The kernel of all optimizers that treat every element alike: one launch for many parameters, in place.
 
-Hyper-parameters are doubles (a Python float would arrive as float32), so that float64 parameters lose nothing. Whole
-blocks take a path without mask: an odd n would make every access scalar.
+It takes the rule as a function. Addresses and sizes come from a table in device memory; the program's number says
+which chunk of which parameter. Numbers are doubles (a Python float would arrive as float32), so that float64
+parameters lose nothing. Whole chunks take a path without mask: an odd size would make every access scalar.
 """
+import functools
+from typing import Any
+
+import numpy as np
 import triton
 import triton.language as tl
 
-from zoo.ops import cuda
+from zoo.ops import cuda, scalar_gpu
+from zoo.ops.binding import bind
 from zoo.ops.dtypes import float64
-from zoo.ops.optim import adam_numbers
+from zoo.ops.optim_rules import RULES
 
 BLOCK = 1024
+MOST = 6                # numbers that a rule may read
+MOST_TABLES = 256
+WORDS = ["n0", "n1", "n2", "n3", "n4", "n5", "decay", "shrink"]
+DTYPES = {"float16": tl.float16, "bfloat16": tl.bfloat16, "float32": tl.float32, "float64": tl.float64}
+
+
+def _jitted(rule) -> Any:
+    """The rule with Triton's names, as a jit function of this module: the recorder finds it by that name."""
+    formula = bind(rule, scalar_gpu.NAMES)
+    formula.__module__ = __name__
+    return triton.jit(formula)
+
+
+globals().update({_name: _jitted(_rule) for _name, _rule in RULES.items()})
 
 
 @triton.jit
-def sgd_block(p, g, b, i, mask, lr, momentum, keep, decay, FIRST: tl.constexpr, NESTEROV: tl.constexpr,
-              MAXIMIZE: tl.constexpr, T: tl.constexpr):
-    x = tl.load(p + i, mask=mask).to(T)
-    d = tl.load(g + i, mask=mask).to(T)
-    if MAXIMIZE:
-        d = -d
-    d += decay.to(T) * x
-    if b is not None:
-        if FIRST:
-            m = d
-        else:
-            m = momentum.to(T) * tl.load(b + i, mask=mask).to(T) + keep.to(T) * d
-        tl.store(b + i, m.to(b.dtype.element_ty), mask=mask)
-        if NESTEROV:
-            d += momentum.to(T) * m
-        else:
-            d = m
-    tl.store(p + i, (x - lr.to(T) * d).to(p.dtype.element_ty), mask=mask)
-
-
-@triton.jit(do_not_specialize=["n"])
-def sgd_kernel(p, g, b, n, lr: "fp64", momentum: "fp64", keep: "fp64", decay: "fp64",  # noqa: F821
-               FIRST: tl.constexpr, NESTEROV: tl.constexpr, MAXIMIZE: tl.constexpr, T: tl.constexpr,
-               BLOCK: tl.constexpr):
-    """p, g, b: [n], b None without momentum; keep: 1 - dampening; T: what to compute in. Grid: (cdiv(n, BLOCK),)."""
-    base = tl.program_id(0).to(tl.int64) * BLOCK
-    i = base + tl.arange(0, BLOCK)
-    if base + BLOCK <= n:
-        sgd_block(p, g, b, i, None, lr, momentum, keep, decay, FIRST, NESTEROV, MAXIMIZE, T)
-    else:
-        sgd_block(p, g, b, i, i < n, lr, momentum, keep, decay, FIRST, NESTEROV, MAXIMIZE, T)
+def address(table, row, count, k, S: tl.constexpr, ALIGN: tl.constexpr):
+    """The pointer in table[row, k]. The hint must come after the cast: before it, it is lost."""
+    return tl.multiple_of(tl.load(table + row * count + k).to(tl.pointer_type(S)), ALIGN)
 
 
 @triton.jit
-def adam_block(p, g, m, v, top, i, mask, beta1, beta2, rest1, rest2, eps, rate, decay, DECOUPLED: tl.constexpr,
-               MAXIMIZE: tl.constexpr, T: tl.constexpr):
-    x = tl.load(p + i, mask=mask).to(T)
-    d = tl.load(g + i, mask=mask).to(T)
+def fetch(table, row, count, k, i, mask, S: tl.constexpr, T: tl.constexpr, ALIGN: tl.constexpr):
+    return tl.load(address(table, row, count, k, S, ALIGN) + i, mask=mask).to(T)
+
+
+@triton.jit
+def fetch_state(table, count, k, i, mask, STATES: tl.constexpr, S: tl.constexpr, T: tl.constexpr, ALIGN: tl.constexpr):
+    """The tuple of states: rows 2 and on."""
+    if STATES == 0:
+        return ()
+    a = fetch(table, 2, count, k, i, mask, S, T, ALIGN)
+    if STATES == 1:
+        return (a,)
+    b = fetch(table, 3, count, k, i, mask, S, T, ALIGN)
+    if STATES == 2:
+        return (a, b)
+    return (a, b, fetch(table, 4, count, k, i, mask, S, T, ALIGN))
+
+
+@triton.jit
+def step_chunk(table, count, k, i, mask, numbers, decay, shrink, RULE: tl.constexpr, FLAGS: tl.constexpr,
+               MAXIMIZE: tl.constexpr, DECAY: tl.constexpr, STATES: tl.constexpr, S: tl.constexpr, T: tl.constexpr,
+               ALIGN: tl.constexpr):
+    p = fetch(table, 0, count, k, i, mask, S, T, ALIGN)
+    g = fetch(table, 1, count, k, i, mask, S, T, ALIGN)
     if MAXIMIZE:
-        d = -d
-    if DECOUPLED:
-        x *= decay.to(T)
-    else:
-        d += decay.to(T) * x
-    first = beta1.to(T) * tl.load(m + i, mask=mask).to(T) + rest1.to(T) * d
-    second = beta2.to(T) * tl.load(v + i, mask=mask).to(T) + rest2.to(T) * d * d
-    tl.store(m + i, first.to(m.dtype.element_ty), mask=mask)
-    tl.store(v + i, second.to(v.dtype.element_ty), mask=mask)
-    if top is not None:
-        second = tl.maximum(second, tl.load(top + i, mask=mask).to(T))
-        tl.store(top + i, second.to(top.dtype.element_ty), mask=mask)
-    x -= rate.to(T) * first / (tl.sqrt(second) + eps.to(T))
-    tl.store(p + i, x.to(p.dtype.element_ty), mask=mask)
+        g = -g
+    if DECAY:                           # not 0 * p: p may be infinite
+        g += decay * p
+    state = fetch_state(table, count, k, i, mask, STATES, S, T, ALIGN)
+    p, state = RULE(p * shrink, g, state, numbers, FLAGS)
+    tl.store(address(table, 0, count, k, S, ALIGN) + i, p.to(S), mask=mask)
+    for j in tl.static_range(STATES):
+        tl.store(address(table, 2 + j, count, k, S, ALIGN) + i, state[j].to(S), mask=mask)
 
 
-@triton.jit(do_not_specialize=["n"])
-def adam_kernel(p, g, m, v, top, n, beta1: "fp64", beta2: "fp64", rest1: "fp64", rest2: "fp64",  # noqa: F821
-                eps: "fp64", rate: "fp64", decay: "fp64", DECOUPLED: tl.constexpr, MAXIMIZE: tl.constexpr,  # noqa: F821
-                T: tl.constexpr, BLOCK: tl.constexpr):
-    """p, g, m, v, top: [n], top None without amsgrad; rest: 1 - beta; T: what to compute in.
+@triton.jit(do_not_specialize=["count", *WORDS])
+def step_kernel(table, chunks, count, n0: "fp64", n1: "fp64", n2: "fp64", n3: "fp64", n4: "fp64", n5: "fp64",
+                decay: "fp64", shrink: "fp64", RULE: tl.constexpr, FLAGS: tl.constexpr, MAXIMIZE: tl.constexpr,
+                DECAY: tl.constexpr, STATES: tl.constexpr, S: tl.constexpr, T: tl.constexpr, ALIGN: tl.constexpr,
+                BLOCK: tl.constexpr):
+    """table: int64 [2 + STATES + 1, count], addresses of param, grad and states, and in the last row the sizes.
 
-    Grid: (cdiv(n, BLOCK),).
+    chunks: int64 [programs, 2], the parameter and the first element of each program. S: what is stored, T: what it is
+    computed in. Grid: (programs,).
     """
-    base = tl.program_id(0).to(tl.int64) * BLOCK
+    pid = tl.program_id(0)
+    k = tl.load(chunks + 2 * pid)
+    base = tl.load(chunks + 2 * pid + 1)
+    size = tl.load(table + (2 + STATES) * count + k)
     i = base + tl.arange(0, BLOCK)
-    if base + BLOCK <= n:
-        adam_block(p, g, m, v, top, i, None, beta1, beta2, rest1, rest2, eps, rate, decay, DECOUPLED, MAXIMIZE, T)
+    numbers = (n0.to(T), n1.to(T), n2.to(T), n3.to(T), n4.to(T), n5.to(T))
+    decay, shrink = decay.to(T), shrink.to(T)
+    if base + BLOCK <= size:
+        step_chunk(table, count, k, i, None, numbers, decay, shrink, RULE, FLAGS, MAXIMIZE, DECAY, STATES, S, T, ALIGN)
     else:
-        adam_block(p, g, m, v, top, i, i < n, beta1, beta2, rest1, rest2, eps, rate, decay, DECOUPLED, MAXIMIZE, T)
+        step_chunk(table, count, k, i, i < size, numbers, decay, shrink, RULE, FLAGS, MAXIMIZE, DECAY, STATES, S, T,
+                   ALIGN)
 
 
-def _launch(kernel, param, *args, **options) -> None:
-    """One program for each block of the parameter's elements."""
-    n = param.size
-    if n:
-        T = tl.float64 if param.dtype == float64 else tl.float32
-        cuda.launch(kernel, (triton.cdiv(n, BLOCK),), *args, T=T, BLOCK=BLOCK, num_warps=4, **options)
+@functools.lru_cache(MOST_TABLES)
+def _chunks(sizes: tuple[int, ...], device: int) -> cuda.DeviceArray:
+    """(parameter, first element) of every program."""
+    rows = [np.stack(np.broadcast_arrays(k, np.arange(0, n, BLOCK)), 1) for k, n in enumerate(sizes)]
+    return cuda.from_numpy(np.concatenate(rows).astype(np.int64), device)
 
 
-def sgd_update(param, grad, momentum_buffer, first, lr, momentum, dampening, weight_decay, nesterov, maximize) -> None:
-    """See ops/optim.py; contiguous arrays of one dtype, except grad, which may be of another."""
-    numbers = (lr, momentum, 1 - dampening, weight_decay)
-    _launch(sgd_kernel, param, param, grad, momentum_buffer, param.size, *map(float, numbers), FIRST=bool(first),
-            NESTEROV=bool(nesterov), MAXIMIZE=bool(maximize))
+@functools.lru_cache(MOST_TABLES)
+def _table(words: tuple[int, ...], device: int) -> cuda.DeviceArray:
+    """Addresses and sizes in device memory. Gradients often come back to the same addresses: then nothing is copied."""
+    return cuda.from_numpy(np.array(words, np.int64), device)
 
 
-def adam_update(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, beta1, beta2, eps, weight_decay, decoupled,
-                maximize) -> None:
-    """See ops/optim.py; contiguous arrays of one dtype, except grad, which may be of another."""
-    beta1, beta2, eps, rate, decay = adam_numbers(step, lr, beta1, beta2, eps, weight_decay, decoupled)
-    numbers = (beta1, beta2, 1 - beta1, 1 - beta2, eps, rate, decay)
-    _launch(adam_kernel, param, param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, param.size, *map(float, numbers),
-            DECOUPLED=bool(decoupled), MAXIMIZE=bool(maximize))
+def update(rule, rows, numbers, flags, maximize, decay, shrink) -> None:
+    """See ops/optim.py; the arrays lie on one device."""
+    rows = [row for row in rows if row[0].size]
+    if not rows:
+        return
+    first = rows[0][0]
+    addresses = [a.pointer for column in zip(*rows, strict=True) for a in column]
+    sizes = tuple(row[0].size for row in rows)
+    chunks = _chunks(sizes, first.device)
+    aligned = not any(a & 15 for a in addresses)
+    words = [*map(float, numbers), *[0.0] * (MOST - len(numbers)), float(decay), float(shrink)]
+    cuda.launch(step_kernel, (chunks.shape[0],), _table((*addresses, *sizes), first.device), chunks, len(rows), *words,
+                RULE=globals()[rule], FLAGS=tuple(map(bool, flags)), MAXIMIZE=bool(maximize), DECAY=bool(decay),
+                STATES=len(rows[0]) - 2, S=DTYPES[first.dtype.name], T=tl.float64 if first.dtype == float64 else tl.float32,
+                ALIGN=16 if aligned else first.itemsize, BLOCK=BLOCK, num_warps=4)

@@ -1,40 +1,82 @@
-"""Optimisers: torch's numbers over many steps, torch's state_dict layout, and the kernels against NumPy."""
+"""Optimizers: torch's numbers over many steps, torch's state_dict layout, and the kernel against NumPy."""
+
+import copy
+import pickle
 
 import numpy as np
 import pytest
 
 import zoo
+from zoo import optim
 from zoo.autograd.tensor import wrap
 from zoo.nn import Parameter
 from zoo.ops import cuda
 from zoo.ops import optim as updates
-from zoo.optim import SGD, Adam, AdamW, lr_scheduler
+from zoo.optim import SGD, Adam, AdamW
+from zoo.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 SHAPES = ((3, 4), (5,), (), (130, 130))  # the last is too large to be stepped together with the others
+MATRICES = ((3, 4), (5, 2), (6, 6), (130, 40))
 STEPS = 50
-CASES = {
-    "sgd": (SGD, {"lr": 0.1}),
-    "sgd momentum": (SGD, {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.01}),
-    "sgd nesterov": (SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
-    "sgd maximize": (SGD, {"lr": 0.1, "momentum": 0.5, "maximize": True, "weight_decay": 0.1}),
-    "adam": (Adam, {"lr": 0.01}),
-    "adam decay": (Adam, {"lr": 0.01, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.1, "maximize": True}),
-    "adam amsgrad": (Adam, {"lr": 0.05, "amsgrad": True}),
-    "adamw": (AdamW, {"lr": 0.01, "weight_decay": 0.1}),
-    "adamw amsgrad": (AdamW, {"lr": 0.05, "amsgrad": True, "maximize": True}),
-}
+ROWS = [  # class, options, options of the second of two groups
+    ("SGD", {"lr": 0.1}, {"lr": 0.02}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.01}, {"momentum": 0.0}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}, {"nesterov": False}),
+    ("SGD", {"lr": 0.1, "momentum": 0.5, "maximize": True, "weight_decay": 0.1}, {"maximize": False}),
+    ("SGD", {"lr": 0.1, "momentum": 0.5, "fused": True}, {"dampening": 0.5}),
+    ("Adam", {"lr": 0.01}, {"betas": (0.5, 0.9)}),
+    ("Adam", {"lr": 0.01, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.1, "maximize": True}, {"eps": 1e-3}),
+    ("Adam", {"lr": 0.05, "amsgrad": True}, {"amsgrad": False}),
+    ("Adam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}, {"decoupled_weight_decay": False}),
+    ("AdamW", {"lr": 0.01, "weight_decay": 0.1}, {"weight_decay": 0.0}),
+    ("AdamW", {"lr": 0.05, "amsgrad": True, "maximize": True, "foreach": True}, {"lr": 0.01}),
+    ("NAdam", {"lr": 0.01}, {"betas": (0.7, 0.9)}),
+    ("NAdam", {"lr": 0.01, "weight_decay": 0.1, "momentum_decay": 0.1}, {"decoupled_weight_decay": True}),
+    ("NAdam", {"lr": 0.01, "maximize": True, "eps": 1e-3}, {"maximize": False}),
+    ("RAdam", {"lr": 0.01}, {"betas": (0.7, 0.9)}),
+    ("RAdam", {"lr": 0.01, "weight_decay": 0.1, "decoupled_weight_decay": True}, {"decoupled_weight_decay": False}),
+    ("RAdam", {"lr": 0.01, "maximize": True, "eps": 1e-3, "betas": (0.8, 0.6)}, {"weight_decay": 0.2}),
+    ("Adamax", {"lr": 0.01}, {"betas": (0.7, 0.9)}),
+    ("Adamax", {"lr": 0.02, "eps": 1e-2, "weight_decay": 0.1, "maximize": True}, {"maximize": False}),
+    ("Adagrad", {"lr": 0.05}, {"lr_decay": 0.1}),
+    ("Adagrad", {"lr": 0.05, "weight_decay": 0.1, "initial_accumulator_value": 0.3, "maximize": True}, {"eps": 1e-2}),
+    ("Adadelta", {}, {"rho": 0.5}),
+    ("Adadelta", {"lr": 0.5, "eps": 1e-4, "weight_decay": 0.1, "maximize": True}, {"weight_decay": 0.0}),
+    ("RMSprop", {"lr": 0.01}, {"alpha": 0.8}),
+    ("RMSprop", {"lr": 0.01, "momentum": 0.9, "weight_decay": 0.1}, {"momentum": 0.0}),
+    ("RMSprop", {"lr": 0.01, "centered": True, "eps": 1e-3}, {"centered": False}),
+    ("RMSprop", {"lr": 0.01, "centered": True, "momentum": 0.9, "maximize": True}, {"momentum": 0.5}),
+    ("Rprop", {}, {"etas": (0.3, 1.5)}),
+    ("Rprop", {"lr": 0.1, "step_sizes": (1e-3, 0.2), "maximize": True}, {"lr": 0.05}),
+    ("ASGD", {"lr": 0.05}, {"lambd": 0.1}),
+    ("ASGD", {"lr": 0.05, "t0": 10, "alpha": 0.5, "weight_decay": 0.1, "maximize": True}, {"t0": 30}),
+    ("Muon", {}, {"momentum": 0.5}),
+    ("Muon", {"lr": 0.01, "nesterov": False, "weight_decay": 0.2}, {"ns_steps": 3}),
+    ("Muon", {"lr": 0.01, "adjust_lr_fn": "match_rms_adamw"}, {"adjust_lr_fn": "original"}),
+]
+IDS = [f"{name}-{'-'.join(map(str, (*options, *second)))}" for name, options, second in ROWS]
+rows = pytest.mark.parametrize("name, options, second", ROWS, ids=IDS)
 
 
-def gradients(steps=STEPS, seed=0):
+def tolerance(name):
+    """torch computes Muon's direction in bfloat16, zoo in float32: a hundredth of each of the 50 steps."""
+    return 1e-2 if name == "Muon" else 1e-9
+
+
+def shapes_of(name):
+    return MATRICES if name == "Muon" else SHAPES
+
+
+def gradients(shapes=SHAPES, steps=STEPS, seed=0):
     """The same random gradients for both libraries; the third parameter has none in every other step."""
     rng = np.random.default_rng(seed)
     for k in range(steps):
-        yield [None if i == 2 and k % 2 else rng.normal(size=s) for i, s in enumerate(SHAPES)]
+        yield [None if i == 2 and k % 2 else rng.normal(size=s) for i, s in enumerate(shapes)]
 
 
-def start(seed=1):
+def start(shapes=SHAPES, seed=1):
     rng = np.random.default_rng(seed)
-    return [rng.normal(size=s) for s in SHAPES]
+    return [rng.normal(size=s) for s in shapes]
 
 
 def run(optimizer, params, make, grads):
@@ -44,64 +86,288 @@ def run(optimizer, params, make, grads):
         optimizer.step()
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize("name", CASES)
-def test_numbers_are_torchs(name):
-    torch = pytest.importorskip("torch")
-    kind, options = CASES[name]
-    ours, theirs = [Parameter(zoo.tensor(a)) for a in start()], [torch.nn.Parameter(torch.tensor(a)) for a in start()]
-    run(kind(ours, **options), ours, zoo.tensor, gradients())
-    run(getattr(torch.optim, kind.__name__)(theirs, **options), theirs, torch.tensor, gradients())
+def groups(params, second):
+    return [{"params": params[:1] + params[3:]}, {"params": params[1:3], **second}]
+
+
+def both(torch, name, options, second):
+    """(our optimizer, our parameters, torch's optimizer, torch's parameters), from the same values."""
+    values = start(shapes_of(name))
+    ours = [Parameter(zoo.tensor(a)) for a in values]
+    theirs = [torch.nn.Parameter(torch.tensor(a)) for a in values]
+    return (
+        getattr(optim, name)(groups(ours, second), **options),
+        ours,
+        getattr(torch.optim, name)(groups(theirs, second), **options),
+        theirs,
+    )
+
+
+def same(ours, theirs, atol):
     for p, q in zip(ours, theirs, strict=True):
         assert p.dtype == np.float64
-        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=0, atol=atol)
+
+
+def translate(state, is_tensor, make):
+    """A state_dict in the other library's tensors."""
+    def value(v):
+        return make(v.numpy().copy()) if is_tensor(v) else [value(x) for x in v] if isinstance(v, list) else v
+    return {
+        "state": {k: {n: value(v) for n, v in s.items()} for k, s in state["state"].items()},
+        "param_groups": state["param_groups"],
+    }
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", CASES)
-def test_state_fits_both_ways(name):
-    """A state_dict of torch's, taken over after 7 steps, goes on to the same numbers; and ours has the same layout."""
+@rows
+def test_numbers_are_torchs(name, options, second):
     torch = pytest.importorskip("torch")
-    kind, options = CASES[name]
-    ours, theirs = [Parameter(zoo.tensor(a)) for a in start()], [torch.nn.Parameter(torch.tensor(a)) for a in start()]
-    reference = getattr(torch.optim, kind.__name__)(theirs, **options)
-    run(reference, theirs, torch.tensor, gradients(7))
-    state = reference.state_dict()
-    converted = {
-        k: {n: zoo.tensor(v.numpy()) if torch.is_tensor(v) else v for n, v in s.items()}
-        for k, s in state["state"].items()
-    }
+    optimizer, ours, reference, theirs = both(torch, name, options, second)
+    shapes = shapes_of(name)
+    run(optimizer, ours, zoo.tensor, gradients(shapes))
+    run(reference, theirs, torch.tensor, gradients(shapes))
+    same(ours, theirs, tolerance(name))
+
+
+@pytest.mark.torch
+@rows
+def test_state_crosses_both_ways(name, options, second):
+    """torch's state after 7 steps goes on here, ours there, to the numbers of the run that stayed; equal layout."""
+    torch = pytest.importorskip("torch")
+    optimizer, ours, reference, theirs = both(torch, name, options, second)
+    shapes, atol = shapes_of(name), tolerance(name)
+    run(reference, theirs, torch.tensor, gradients(shapes, 7))
     with zoo.no_grad():
         for p, q in zip(ours, theirs, strict=True):
             p.copy_(zoo.tensor(q.detach().numpy()))
-    optimizer = kind(ours, **options)
-    optimizer.load_state_dict({"state": converted, "param_groups": state["param_groups"]})
-    run(optimizer, ours, zoo.tensor, gradients(20, seed=3))
-    run(reference, theirs, torch.tensor, gradients(20, seed=3))
-    for p, q in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=0, atol=1e-9)
+    optimizer.load_state_dict(translate(reference.state_dict(), torch.is_tensor, zoo.tensor))
+    run(optimizer, ours, zoo.tensor, gradients(shapes, 20, seed=3))
+    run(reference, theirs, torch.tensor, gradients(shapes, 20, seed=3))
+    same(ours, theirs, atol)
     mine, wanted = optimizer.state_dict(), reference.state_dict()
     assert mine["state"].keys() == wanted["state"].keys()
     for key, row in wanted["state"].items():
         tensors = {n: v for n, v in row.items() if v is not None}
         assert mine["state"][key].keys() == tensors.keys()
         for n, v in tensors.items():
-            np.testing.assert_allclose(mine["state"][key][n].numpy(), v.numpy(), rtol=1e-9, atol=1e-12)
+            assert mine["state"][key][n].shape == v.shape
+            np.testing.assert_allclose(mine["state"][key][n].numpy(), v.numpy(), rtol=atol, atol=atol / 1000)
     assert [set(g) for g in mine["param_groups"]] == [set(g) for g in wanted["param_groups"]]
+    again = getattr(torch.optim, name)(groups(theirs, second), **options)
+    again.load_state_dict(translate(mine, zoo.is_tensor, torch.tensor))
+    run(again, theirs, torch.tensor, gradients(shapes, 20, seed=4))
+    run(optimizer, ours, zoo.tensor, gradients(shapes, 20, seed=4))
+    # on loading torch casts NAdam's mu_product, rounded to float32 before, to float64 and goes on in that
+    same(ours, theirs, max(atol, 1e-7) if name == "NAdam" else atol)
+
+
+@pytest.mark.parametrize("name, options, second", [r for r in ROWS if r[0] != "Muon"][::2] + [ROWS[-1]])
+def test_resuming_is_exact(name, options, second):
+    """state_dict after 7 steps, in a new optimizer with new parameters: the same bits 20 steps later, in float32."""
+    shapes = shapes_of(name)
+
+    def make(values):
+        params = [Parameter(zoo.tensor(a.astype(np.float32))) for a in values]
+        return params, getattr(optim, name)(groups(params, second), **options)
+
+    def single(a):
+        return zoo.tensor(a.astype(np.float32))
+
+    params, optimizer = make(start(shapes))
+    run(optimizer, params, single, gradients(shapes, 7))
+    again, resumed = make([p.detach().numpy() for p in params])
+    resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    for stepped, ps in ((optimizer, params), (resumed, again)):
+        run(stepped, ps, single, gradients(shapes, 20, seed=3))
+    for p, q in zip(params, again, strict=True):
+        np.testing.assert_array_equal(p.detach().numpy(), q.detach().numpy())
+
+
+def rosenbrock(p):
+    return 100 * (p[1] - p[0] ** 2) ** 2 + (1 - p[0]) ** 2 + ((p[2:] - 1) ** 4).sum()
+
+
+LBFGS = [
+    {"lr": 0.001, "max_iter": 7},
+    {"lr": 1e-3, "max_iter": 4, "max_eval": 3, "history_size": 2},
+    {"line_search_fn": "strong_wolfe", "max_iter": 5},
+    {"line_search_fn": "strong_wolfe", "history_size": 3, "lr": 0.3},
+    {"line_search_fn": "strong_wolfe", "max_iter": 50, "max_eval": 9, "lr": 3.0},
+    {"line_search_fn": "strong_wolfe", "tolerance_grad": 1.0, "tolerance_change": 1e-3},
+]
 
 
 @pytest.mark.torch
-def test_groups_have_their_own_options():
+@pytest.mark.parametrize("options", LBFGS, ids=lambda o: "-".join(f"{k}={v}" for k, v in o.items()))
+def test_lbfgs_is_torchs(options):
+    """Losses, parameters and evaluations of ten steps on Rosenbrock's valley; the state crosses after five."""
     torch = pytest.importorskip("torch")
+    first = np.array([-1.2, 1.0, 0.3, 2.0])
 
-    def groups(params):
-        return [{"params": params[:2], "lr": 0.5}, {"params": params[2:], "weight_decay": 0.1}]
+    def problem(lib, parameter, values):
+        p, q = parameter(lib.tensor(values)), parameter(lib.tensor(np.ones((2, 1))))
+        optimizer = lib.optim.LBFGS([p, q], **options)
 
-    ours, theirs = [Parameter(zoo.tensor(a)) for a in start()], [torch.nn.Parameter(torch.tensor(a)) for a in start()]
-    run(SGD(groups(ours), lr=0.01, momentum=0.9), ours, zoo.tensor, gradients(5))
-    run(torch.optim.SGD(groups(theirs), lr=0.01, momentum=0.9), theirs, torch.tensor, gradients(5))
-    for p, q in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=0, atol=1e-12)
+        def closure():
+            optimizer.zero_grad()
+            loss = rosenbrock(p) + (q * q).sum() * p[0] ** 2
+            loss.backward()
+            return loss
+
+        return p, optimizer, closure
+
+    p, ours, closure = problem(zoo, Parameter, first)
+    q, theirs, reference = problem(torch, torch.nn.Parameter, first)
+    for k in range(10):
+        np.testing.assert_allclose(ours.step(closure).item(), theirs.step(reference).item(), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=0, atol=1e-9)
+        mine, wanted = ours.state_dict(), theirs.state_dict()
+        assert {n: mine["state"][0][n] for n in ("func_evals", "n_iter")} == {
+            n: wanted["state"][0][n] for n in ("func_evals", "n_iter")}
+        if k == 4:
+            ours.load_state_dict(translate(wanted, torch.is_tensor, zoo.tensor))
+            theirs.load_state_dict(translate(mine, zoo.is_tensor, torch.tensor))
+
+
+@pytest.mark.parametrize("options", [{}, {"betas": (0.8, 0.5), "weight_decay": 0.3}, {"maximize": True}])
+def test_lion_is_the_papers(options):
+    """Chen et al., 2023, algorithm 2."""
+    x, m = start()[0], np.zeros(SHAPES[0])
+    p = Parameter(zoo.tensor(x))
+    optimizer = optim.Lion([p], lr=0.01, **options)
+    (beta1, beta2), decay = options.get("betas", (0.9, 0.99)), options.get("weight_decay", 0.0)
+    for row in gradients():
+        p.grad = zoo.tensor(row[0])
+        optimizer.step()
+        g = -row[0] if options.get("maximize") else row[0]
+        update = np.sign(beta1 * m + (1 - beta1) * g)
+        m = beta2 * m + (1 - beta2) * g
+        x = x - 0.01 * (update + decay * x)
+    np.testing.assert_allclose(p.detach().numpy(), x, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(optimizer.state[p]["exp_avg"].numpy(), m, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"betas": (0.8, 0.5), "weight_decay": 0.3, "eps": 1e-3}, {"maximize": True}])
+def test_lamb_is_the_papers(options):
+    """You et al., 2019, algorithm 2, with phi(z) = z; a parameter that starts at 0 takes the ratio 1."""
+    (beta1, beta2), decay = options.get("betas", (0.9, 0.999)), options.get("weight_decay", 0.0)
+    values = [start()[0], np.zeros(SHAPES[1])]
+    params = [Parameter(zoo.tensor(x)) for x in values]
+    means = [[np.zeros_like(x), np.zeros_like(x)] for x in values]
+    optimizer = optim.LAMB(params, lr=0.01, **options)
+    for t, row in enumerate(gradients(), 1):
+        for k, p in enumerate(params):
+            p.grad = zoo.tensor(row[k])
+            g = -row[k] if options.get("maximize") else row[k]
+            means[k][0] = beta1 * means[k][0] + (1 - beta1) * g
+            means[k][1] = beta2 * means[k][1] + (1 - beta2) * g * g
+            m, v = means[k][0] / (1 - beta1**t), means[k][1] / (1 - beta2**t)
+            r = m / (np.sqrt(v) + options.get("eps", 1e-6)) + decay * values[k]
+            x = np.linalg.norm(values[k])
+            values[k] = values[k] - 0.01 * (x / np.linalg.norm(r) if x else 1.0) * r
+        optimizer.step()
+    for p, x in zip(params, values, strict=True):
+        np.testing.assert_allclose(p.detach().numpy(), x, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_sam_is_the_papers(adaptive):
+    """Foret et al., 2020, algorithm 1 (adaptive: Kwon et al., 2021, eq. 4 with p = 2) over SGD with momentum."""
+    a, b = np.array([1.0, -2.0, 0.5]), np.array([[0.3, 0.7]])
+    params = [Parameter(zoo.tensor(a)), Parameter(zoo.tensor(b))]
+    optimizer = optim.SAM(params, SGD, rho=0.1, adaptive=adaptive, lr=0.05, momentum=0.9)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (params[0] ** 4).sum() + (params[0].sum() * params[1] ** 2).sum()
+        loss.backward()
+        return loss
+
+    def slopes(x, y):
+        return [4 * x**3 + (y**2).sum(), 2 * x.sum() * y]
+
+    values, momenta = [a, b], [0.0, 0.0]
+    for _ in range(STEPS):
+        loss = (values[0] ** 4).sum() + (values[0].sum() * values[1] ** 2).sum()
+        g = slopes(*values)
+        scales = [np.abs(x) if adaptive else np.ones_like(x) for x in values]
+        norm = np.sqrt(sum(((s * d) ** 2).sum() for s, d in zip(scales, g, strict=True))) + 1e-12
+        worst = slopes(*(x + 0.1 * s**2 * d / norm for x, s, d in zip(values, scales, g, strict=True)))
+        momenta = [0.9 * m + d for m, d in zip(momenta, worst, strict=True)]
+        values = [x - 0.05 * m for x, m in zip(values, momenta, strict=True)]
+        np.testing.assert_allclose(optimizer.step(closure).item(), loss, rtol=1e-9)
+    for p, x in zip(params, values, strict=True):
+        np.testing.assert_allclose(p.detach().numpy(), x, rtol=0, atol=1e-9)
+    again = optim.SAM(params, SGD, lr=1.0)
+    again.load_state_dict(optimizer.state_dict())
+    assert again.param_groups[0]["rho"] == 0.1 and again.base_optimizer.param_groups[0]["lr"] == 0.05
+    assert again.state[params[0]]["momentum_buffer"].shape == (3,)
+
+
+def test_hooks():
+    """Those of one optimizer and of all; the pre hook changes the arguments; load and save hooks change the dict."""
+    p = Parameter(zoo.ones(2))
+    optimizer, seen = SGD([p], lr=0.5), []
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: ((lambda: 7,), {}))
+    optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append(args[0]()))
+    with (
+        register_optimizer_step_pre_hook(lambda o, args, kwargs: seen.append("before")),
+        register_optimizer_step_post_hook(lambda o, args, kwargs: seen.append("after")),
+    ):
+        assert optimizer.step() == 7
+    assert seen == ["before", 7, "after"]
+    assert optimizer.step() == 7 and seen == ["before", 7, "after", 7]
+    optimizer.register_state_dict_pre_hook(lambda o: seen.append("late"))
+    optimizer.register_state_dict_pre_hook(lambda o: seen.append("early"), prepend=True)
+    optimizer.register_state_dict_post_hook(lambda o, state: {**state, "note": 1})
+    assert optimizer.state_dict()["note"] == 1 and seen[-2:] == ["early", "late"]
+    optimizer.register_load_state_dict_pre_hook(lambda o, state: {**state, "param_groups": o.param_groups})
+    optimizer.register_load_state_dict_post_hook(lambda o: seen.append("loaded"))
+    optimizer.load_state_dict({"state": {}, "param_groups": []})
+    assert seen[-1] == "loaded"
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: 3)
+    with pytest.raises(TypeError, match="args, kwargs"):
+        optimizer.step()
+
+
+def test_groups_come_later_and_options_change():
+    """add_param_group between steps; momentum switched on; state replaced or the parameter moved: memory follows."""
+    p, q = Parameter(zoo.ones(2)), Parameter(zoo.ones(2))
+    optimizer = SGD([("p", p)], lr=0.5)
+    p.grad = q.grad = zoo.ones(2)
+    optimizer.step()
+    optimizer.add_param_group({"params": [("q", q)], "lr": 0.25})
+    optimizer.param_groups[0]["momentum"] = 0.5
+    optimizer.step()
+    optimizer.step()
+    np.testing.assert_array_equal(p.detach().numpy(), np.full(2, 1 - 0.5 - 0.5 - 0.75, "f"))
+    np.testing.assert_array_equal(q.detach().numpy(), np.full(2, 0.5, "f"))
+    assert [g["param_names"] for g in optimizer.state_dict()["param_groups"]] == [["p"], ["q"]]
+    optimizer.state.clear()
+    optimizer.step()
+    np.testing.assert_array_equal(optimizer.state[p]["momentum_buffer"].numpy(), np.ones(2, "f"))
+    p.data = zoo.zeros(2, dtype=zoo.float64)
+    p.grad = zoo.ones(2, dtype=zoo.float64)
+    optimizer.step()
+    assert optimizer.state[p]["momentum_buffer"].dtype == p.dtype == np.float64
+    np.testing.assert_array_equal(p.detach().numpy(), np.full(2, -0.75))
+
+
+def test_copies_and_pickles_step_alone():
+    """A deep copy or a pickle has memory of its own, which its steps go through."""
+    p = Parameter(zoo.ones(3))
+    optimizer = Adam([p], lr=0.1)
+    p.grad = zoo.ones(3)
+    optimizer.step()
+    for again in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
+        q = again.param_groups[0]["params"][0]
+        before = p.detach().numpy().copy()
+        q.grad = zoo.ones(3)
+        again.step()
+        np.testing.assert_array_equal(p.detach().numpy(), before)
+        assert again.state[q]["step"].item() == 2 and optimizer.state[p]["step"].item() == 1
+        assert again.state[q]["exp_avg"][0].item() == pytest.approx(0.19)
 
 
 @pytest.mark.parametrize("dtype", [zoo.float16, zoo.bfloat16])
@@ -111,9 +377,9 @@ def test_half_types_are_computed_in_float32(dtype):
     p, g = (rng.normal(size=40).astype(dtype) for _ in range(2))
     state = [np.zeros(40, dtype) for _ in range(2)]
     wide = [p.astype(np.float32), g.astype(np.float32), np.zeros(40, np.float32), np.zeros(40, np.float32)]
-    options = (1, 0.1, 0.9, 0.999, 1e-8, 0.01, False, False)
-    updates.adam_update(*wide, None, *options)
-    updates.adam_update(p, g, *state, None, *options)
+    options = (0.1, 0.9, 0.1, 0.001, 1e-8), (False,), True, 0.01, 0.99
+    for arrays in (wide, [p, g, *state]):
+        updates.update("adam", [tuple(arrays)], *options)
     for ours, wanted in zip((p, *state), (wide[0], *wide[2:]), strict=True):
         np.testing.assert_array_equal(ours, wanted.astype(dtype))
 
@@ -170,51 +436,55 @@ def test_wrong_arguments(call, kind, words):
         call()
 
 
-@pytest.mark.torch
-@pytest.mark.parametrize(
-    "name, options, steps",
-    [
-        ("StepLR", {"step_size": 3, "gamma": 0.5}, 10),
-        ("CosineAnnealingLR", {"T_max": 8, "eta_min": 0.01}, 8),
-        ("OneCycleLR", {"max_lr": 0.5, "total_steps": 20}, 19),
-        ("OneCycleLR", {"max_lr": 0.5, "epochs": 2, "steps_per_epoch": 6, "anneal_strategy": "linear"}, 11),
-    ],
-)
-def test_schedules_are_torchs(name, options, steps):
-    torch = pytest.importorskip("torch")
-    ours = SGD([Parameter(zoo.ones(1))], lr=0.1, momentum=0.9)
-    theirs = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1, momentum=0.9)
-    mine, reference = (
-        getattr(lr_scheduler, name)(ours, **options),
-        getattr(torch.optim.lr_scheduler, name)(theirs, **options),
-    )
-    for _ in range(steps):
-        assert mine.get_last_lr() == pytest.approx(reference.get_last_lr(), rel=1e-10, abs=1e-15)
-        assert ours.param_groups[0]["momentum"] == pytest.approx(theirs.param_groups[0]["momentum"], rel=1e-10)
-        theirs.step()
-        mine.step()
-        reference.step()
+@pytest.mark.interpret
+@pytest.mark.parametrize("name, options", [(n, o) for n, o, _ in ROWS if n != "Muon"] + [("Lion", {"weight_decay": 0.1})])
+def test_kernel_against_numpy(name, options):
+    """Three steps in every floating dtype, NumPy beside the kernel: odd sizes over a block, an unaligned view, a
+    transposed one, an empty one. One launch for all parameters.
+    """
+    rng = np.random.default_rng(0)
+    allowed = {"float64": 1e-12, "float32": 2e-6, "float16": 2e-3, "bfloat16": 2e-2}
+    for dtype in (zoo.float64, zoo.float32, zoo.float16, zoo.bfloat16):
+        values = [rng.normal(size=s).astype(dtype) for s in ((3, 347), (5,), (4, 3), (0, 2), (1024,))]
+
+        def place(a, k):
+            x = cuda.from_numpy(a)
+            return x.view((4,), (1,), 1) if k == 1 else x.view((3, 4), (1, 3)) if k == 2 else x
+
+        host = [Parameter(zoo.tensor(a[1:] if k == 1 else a.T if k == 2 else a)) for k, a in enumerate(values)]
+        device = [Parameter(wrap(place(a, k))) for k, a in enumerate(values)]
+        pair = [getattr(optim, name)(ps, **options) for ps in (host, device)]
+        for _ in range(3):
+            for p, q in zip(host, device, strict=True):
+                g = rng.normal(size=tuple(p.shape)).astype(dtype)
+                p.grad, q.grad = zoo.tensor(g), wrap(cuda.from_numpy(g))
+            for optimizer in pair:
+                optimizer.step()
+        assert len(pair[1].blocks[0][2]) == 1
+        for p, q in zip(host, device, strict=True):
+            states = [o.state[x] for o, x in zip(pair, (p, q), strict=True)]
+            assert states[0].keys() == states[1].keys()
+            for a, b in [(p, q), *((states[0][n], states[1][n]) for n in states[0])]:
+                a, b = (np.asarray(x.detach().cpu().numpy(), np.float64) for x in (a, b))
+                np.testing.assert_allclose(b, a, rtol=allowed[dtype.name], atol=allowed[dtype.name])
 
 
 @pytest.mark.interpret
-def test_kernels_against_numpy():
-    """Three steps of every case in every floating dtype, NumPy beside the kernel; the size is odd and over a block."""
-    rng = np.random.default_rng(0)
-    tolerance = {"float64": 1e-12, "float32": 1e-6, "float16": 2e-3, "bfloat16": 2e-2}
-    for dtype in (zoo.float64, zoo.float32, zoo.float16, zoo.bfloat16):
-        for kind, options in CASES.values():
-            values = rng.normal(size=(3, 347)).astype(dtype)
-            host, device = Parameter(zoo.tensor(values)), Parameter(wrap(cuda.from_numpy(values)))
-            optimizers = [kind([p], **options) for p in (host, device)]
-            for _ in range(3):
-                g = rng.normal(size=values.shape).astype(dtype)
-                host.grad, device.grad = zoo.tensor(g), wrap(cuda.from_numpy(g))
-                for optimizer in optimizers:
-                    optimizer.step()
-            pairs = [
-                (device, host),
-                *((optimizers[1].state[device][n], optimizers[0].state[host][n]) for n in optimizers[0].state[host]),
-            ]
-            for ours, wanted in pairs:
-                a, b = (np.asarray(x.detach().cpu().numpy(), np.float64) for x in (ours, wanted))
-                np.testing.assert_allclose(a, b, rtol=tolerance[dtype.name], atol=tolerance[dtype.name])
+@pytest.mark.parametrize("name", ["LAMB", "Muon", "LBFGS"])
+def test_tensor_programs_run_on_the_device(name):
+    """Those that are no rule of the kernel take the same steps on both devices; Muon's iteration is bfloat16 there."""
+    results = []
+    for where in ("cpu", "cuda"):
+        p = Parameter(zoo.tensor(start()[0].astype("f")).to(where))
+        optimizer = getattr(optim, name)([p], lr=0.1)
+
+        def closure(p=p, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = ((p - 1) ** 2).sum()
+            loss.backward()
+            return loss
+
+        for _ in range(3):
+            optimizer.step(closure)
+        results.append(p.detach().cpu().numpy())
+    np.testing.assert_allclose(results[1], results[0], rtol=0, atol=2e-2 if name == "Muon" else 1e-5)

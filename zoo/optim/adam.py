@@ -1,12 +1,13 @@
 """Adam and AdamW."""
 
+import math
 from typing import Any
 
-from zoo.ops.optim import updates_for
-from zoo.optim.optimizer import Block, Optimizer, need_plain, need_range
+from zoo.optim.blocks import Block, Elementwise
+from zoo.optim.optimizer import need_betas, need_plain, need_range
 
 
-class Adam(Optimizer):
+class Adam(Elementwise):
     """Adam (Kingma and Ba, 2014): steps scaled by running means of the gradient and of its square.
 
     m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; p -= lr * m' / (sqrt(v') + eps), m' and v' without bias.
@@ -16,7 +17,7 @@ class Adam(Optimizer):
         lr: learning rate. betas: decay of the two means. eps: added to the root.
         weight_decay: adds weight_decay * p to g; with decoupled_weight_decay p shrinks by lr * weight_decay instead.
         amsgrad: divide by the greatest v so far. maximize: go up instead of down.
-        foreach, capturable, fused: taken for torch's sake, without a meaning here.
+        foreach, capturable, fused: taken for torch's sake, without a meaning here. differentiable: only False.
 
     Raises:
         ValueError: a negative lr, eps or weight decay, a beta outside [0, 1).
@@ -32,7 +33,8 @@ class Adam(Optimizer):
         tensor([0.9000], requires_grad=True)
     """
 
-    counts = True
+    rule = "adam"
+    scalars = ("step",)
 
     def __init__(
         self,
@@ -53,52 +55,39 @@ class Adam(Optimizer):
         name = type(self).__name__
         need_range(name, "learning rate", lr)
         need_range(name, "epsilon value", eps)
-        need_range(name, "beta parameter at index 0", betas[0], high=1.0)
-        need_range(name, "beta parameter at index 1", betas[1], high=1.0)
+        need_betas(name, betas)
         need_range(name, "weight_decay value", weight_decay)
         need_plain(name, differentiable)
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                betas=betas,
-                eps=eps,
-                weight_decay=weight_decay,
-                amsgrad=amsgrad,
-                foreach=foreach,
-                maximize=maximize,
-                capturable=capturable,
-                differentiable=differentiable,
-                fused=fused,
-                decoupled_weight_decay=decoupled_weight_decay,
-            ),
+        defaults = dict(
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            amsgrad=amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=decoupled_weight_decay,
         )
+        super().__init__(params, defaults)
 
     def state_names(self, group: dict) -> tuple[str, ...]:
-        return ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
+        return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
 
-    def update(self, block: Block, group: dict, param: Any, grad: Any) -> None:
-        block.step += 1
-        block.counter[...] = block.step
-        flat = block.flat
-        updates_for(param).adam_update(
-            param,
-            grad,
-            flat["exp_avg"],
-            flat["exp_avg_sq"],
-            flat.get("max_exp_avg_sq"),
-            block.step,
-            float(group["lr"]),
-            *group["betas"],
-            group["eps"],
-            group["weight_decay"],
-            group["decoupled_weight_decay"],
-            group["maximize"],
-        )
+    def arguments(self, block: Block, group: dict):
+        step, (beta1, beta2) = block.count(), group["betas"]
+        # lr / c1 * m / (sqrt(v) / c2 + eps) = (lr c2 / c1) * m / (sqrt(v) + eps c2)
+        c1, c2 = 1 - beta1**step, math.sqrt(1 - beta2**step)
+        rate = float(group["lr"]) * c2 / c1
+        return (rate, beta2, 1 - beta1, 1 - beta2, group["eps"] * c2), (group["amsgrad"],)
 
 
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2017): p first shrinks by lr * weight_decay.
+
+    Args: as Adam.
 
     Example:
         >>> import zoo

@@ -1,78 +1,95 @@
-"""Optimizer: the base class, and how its state lies in memory."""
+"""Optimizer: groups of parameters with options, state, hooks and state_dict."""
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import chain
-from operator import is_
 from typing import Any
 
 import numpy as np
 
-from zoo.autograd.inplace import copy_raw
-from zoo.autograd.mode import enable_grad, tick
-from zoo.autograd.tensor import Tensor, wrap
-from zoo.ops.device import put
-from zoo.ops.dtypes import float32
+from zoo.autograd.mode import enable_grad, no_grad
+from zoo.autograd.tensor import Handle, Tensor, wrap
+from zoo.ops import dtypes
 from zoo.ops.errors import GradError
-from zoo.ops.op import OPS
 
-SMALL = 1 << 14  # parameters of at most so many elements are stepped together, through one flat copy
+STEP_HOOKS: dict[str, dict] = {"before": {}, "after": {}}  # of all optimizers
 
 
-class Block:
-    """Parameters that step together, and their state: one flat array per name, of which each parameter has a slice."""
+def register_optimizer_step_pre_hook(hook: Callable) -> Handle:
+    """`hook(optimizer, args, kwargs)` runs before every step of every optimizer; see Optimizer.register_step_pre_hook.
 
-    def __init__(self, params: list, step: int):
-        self.params, self.step = params, step
-        self.kind, self.dtype = type(params[0].array), params[0].dtype
-        self.flat: dict[str, Any] = {}
-        self.fresh = True  # no step was made with this state yet
-        self.together = len(params) > 1 or self.kind is np.ndarray and not params[0].is_contiguous()
-        ends = np.cumsum([p.array.size for p in params]).tolist()
-        self.slices = [slice(end - p.array.size, end) for p, end in zip(params, ends, strict=True)]
-        if self.together:
-            self.param, self.grad = np.empty(ends[-1], self.dtype), np.empty(ends[-1], self.dtype)
+    Example:
+        >>> import zoo
+        >>> from zoo.optim.optimizer import register_optimizer_step_pre_hook
+        >>> with register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: print("step")):
+        ...     zoo.optim.SGD([zoo.nn.Parameter(zoo.ones(1))]).step()
+        step
+    """
+    return Handle(STEP_HOOKS["before"], hook)
 
-    def gather(self) -> tuple[Any, Any]:
-        """The flat (param, grad) that the update works on."""
-        if self.together:
-            np.concatenate([p.array.ravel() for p in self.params], out=self.param)
-            np.concatenate([p.grad.array.ravel() for p in self.params], out=self.grad, casting="unsafe")
-            return self.param, self.grad
-        p = self.params[0]
-        if self.kind is np.ndarray:
-            g = p.grad.array.ravel()
-            return p.array.reshape(-1), g if g.dtype == p.dtype else g.astype(p.dtype)
-        from zoo.ops.pointwise_gpu import contiguous_copy
 
-        contiguous = (x if x.is_contiguous else contiguous_copy(x) for x in (p.array, p.grad.array))
-        return tuple(contiguous)  # type: ignore[return-value]
+def register_optimizer_step_post_hook(hook: Callable) -> Handle:
+    """`hook(optimizer, args, kwargs)` runs after every step of every optimizer.
 
-    def scatter(self, param: Any) -> None:
-        """Puts the stepped values into the parameters' memory, and says so to their version checks."""
-        if self.together:
-            for p, place in zip(self.params, self.slices, strict=True):
-                p.array[...] = param[place].reshape(p.array.shape)
-        elif self.kind is not np.ndarray and param is not self.params[0].array:
-            copy_raw(self.params[0].array, param)
-        now = tick()
-        for p in self.params:
-            p.clock[0] = now
+    Example:
+        >>> import zoo
+        >>> from zoo.optim.optimizer import register_optimizer_step_post_hook
+        >>> with register_optimizer_step_post_hook(lambda optimizer, args, kwargs: print("stepped")):
+        ...     zoo.optim.SGD([zoo.nn.Parameter(zoo.ones(1))]).step()
+        stepped
+    """
+    return Handle(STEP_HOOKS["after"], hook)
 
-    def views(self, name: str) -> list[Tensor]:
-        """The slices of flat[name], in the parameters' shapes."""
-        flat = self.flat[name]
-        if self.kind is np.ndarray:
-            return [wrap(flat[place].reshape(p.array.shape)) for p, place in zip(self.params, self.slices, strict=True)]
-        return [wrap(flat)]
+
+def hooked(step: Callable) -> Callable:
+    """A class's `step` that runs the hooks of all optimizers and of this one."""
+
+    @functools.wraps(step)
+    def with_hooks(self, *args, **kwargs):
+        if not (self.hooks or STEP_HOOKS["before"] or STEP_HOOKS["after"]):
+            return step(self, *args, **kwargs)
+        for hook in (*STEP_HOOKS["before"].values(), *self.hooks_of("step_before")):
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                if not isinstance(changed, tuple) or len(changed) != 2:
+                    raise TypeError(f"{type(self).__name__}.step: a hook must return None or (args, kwargs)")
+                args, kwargs = changed
+        out = step(self, *args, **kwargs)
+        for hook in (*self.hooks_of("step_after"), *STEP_HOOKS["after"].values()):
+            hook(self, args, kwargs)
+        return out
+
+    return with_hooks
 
 
 class Optimizer:
     """Base class: groups of parameters with options, and a state for each parameter.
 
-    `param_groups` is a list of dicts with "params" and the options; `state[p]` a dict of Tensors. Subclasses give
-    `state_names(group)` and `update(block, group, param, grad)`.
+    `param_groups` is a list of dicts with "params" and the options; `state[p]` a dict of Tensors and numbers. A
+    subclass gives `step`, or `step_group(index, group)`, which the `step` here calls for each group.
+
+    Args:
+        params: parameters, (name, parameter) pairs, or dicts of groups.
+        defaults: the options of groups that do not give their own.
+
+    Raises:
+        TypeError: something that is no Tensor. ValueError: no parameters, one that is no leaf or comes twice.
+
+    Example:
+        >>> import zoo
+        >>> class Sign(zoo.optim.Optimizer):
+        ...     def step_group(self, index, group):
+        ...         for p in group["params"]:
+        ...             p.sub_(p.grad.sign(), alpha=group["lr"])
+        >>> p = zoo.nn.Parameter(zoo.tensor([1.0, -1.0]))
+        >>> (p * p).sum().backward()
+        >>> Sign([p], {"lr": 0.5}).step()
+        >>> p.tolist()
+        [0.5, -0.5]
     """
+
+    scalars: tuple[str, ...] = ()  # names of 0-d states, which keep their dtype and stay on the CPU
 
     def __init__(self, params: Any, defaults: dict[str, Any]):
         if isinstance(params, Tensor):
@@ -81,18 +98,23 @@ class Optimizer:
             )
         self.defaults, self.param_groups = defaults, []
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
-        self.blocks: dict[int, tuple[list, list[Block]]] = {}
+        self.hooks: dict[str, dict[int, Callable]] = {}
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(dict(group))
 
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "step" in vars(cls):
+            cls.step = hooked(cls.step)
+
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds parameters with options of their own.
 
         Raises:
-            TypeError: something that is no Tensor. ValueError: not a leaf, or in another group already.
+            TypeError: something that is no Tensor, a set, or complex values. ValueError: not a leaf, or known already.
         """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group).__name__}")
@@ -108,6 +130,8 @@ class Optimizer:
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
             if not p.is_leaf:
                 raise ValueError("can't optimize a non-leaf Tensor")
+            if p.dtype in dtypes.COMPLEX:
+                raise TypeError(f"{type(self).__name__}: complex parameters are not supported, got {p.dtype}")
         known = set(chain.from_iterable(g["params"] for g in self.param_groups))
         if not known.isdisjoint(params) or len(set(params)) != len(params):
             raise ValueError("some parameters appear in more than one parameter group")
@@ -122,6 +146,7 @@ class Optimizer:
                 else:
                     p.grad = p.grad.detach().zero_()
 
+    @hooked
     def step(self, closure: Callable | None = None) -> Any:
         """One step for every parameter that has a gradient.
 
@@ -132,79 +157,69 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        for index, group in enumerate(self.param_groups):
-            for block in self.blocks_of(index, group):
-                param, grad = block.gather()
-                self.update(block, group, param, grad)
-                block.scatter(param)
+        with no_grad():
+            for index, group in enumerate(self.param_groups):
+                self.step_group(index, group)
         return loss
 
-    def state_names(self, group: dict) -> tuple[str, ...]:
-        """The names of a parameter's state in this group."""
+    def step_group(self, index: int, group: dict) -> None:
+        """One step for the parameters of param_groups[index]; nothing is recorded."""
         raise NotImplementedError
 
-    def update(self, block: Block, group: dict, param: Any, grad: Any) -> None:
-        """One step on the flat arrays param and block.flat[...], in place."""
-        raise NotImplementedError
+    # --- hooks -----------------------------------------------------------------------------------------------
+    def hooks_of(self, kind: str) -> list[Callable]:
+        """The hooks of one kind, in the order in which they run."""
+        return list(self.hooks.get(kind, {}).values())
 
-    # --- state in memory -------------------------------------------------------------------------------------
-    def blocks_of(self, index: int, group: dict) -> list[Block]:
-        """The blocks of a group: those of the last step, if the same parameters have a gradient and nothing moved."""
-        live = [p for p in group["params"] if p.grad is not None]
-        params, blocks = self.blocks.get(index, ((), []))
-        if len(live) == len(params) and all(map(is_, live, params)):
-            if all(type(p.array) is b.kind and p.array.dtype is b.dtype for b in blocks for p in b.params):
-                return blocks
-        blocks = self.divide(live)
-        for block in blocks:
-            self.lay_out(block, self.state_names(group))
-        self.blocks[index] = live, blocks
-        return blocks
+    def add_hook(self, kind: str, hook: Callable, prepend: bool = False) -> Handle:
+        """Registers a hook behind the others of its kind, or before them."""
+        hooks = self.hooks.setdefault(kind, {})
+        others = dict(hooks)
+        handle = Handle(hooks, hook)
+        if prepend:
+            for key in others:
+                hooks[key] = hooks.pop(key)
+        return handle
 
-    def divide(self, live: list) -> list[Block]:
-        """Small CPU parameters of one dtype and step count together, every other one by itself."""
-        together: dict[Any, list] = {}
-        for p in live:
-            state = self.state.get(p, {})
-            steps = int(state["step"].item()) if "step" in state else 0
-            alone = type(p.array) is not np.ndarray or p.array.size > SMALL
-            together.setdefault((id(p) if alone else None, p.dtype, steps, bool(state)), []).append(p)
-        return [Block(params, steps) for (_, _, steps, _), params in together.items()]
+    def register_step_pre_hook(self, hook: Callable) -> Handle:
+        """`hook(optimizer, args, kwargs)` runs before each step; if it returns (args, kwargs), step gets those."""
+        return self.add_hook("step_before", hook)
 
-    def lay_out(self, block: Block, names: tuple[str, ...]) -> None:
-        """Moves the parameters' state into flat arrays of the block; state[p] becomes Tensors on their slices."""
-        shape = (block.slices[-1].stop,) if block.kind is np.ndarray else block.params[0].shape
-        for name in names:
-            old = [self.state.get(p, {}).get(name) for p in block.params]
-            where = block.params[0].device
-            flat = put(np.zeros(shape, block.dtype), where)
-            if any(x is not None for x in old):
-                block.fresh = False
-                if block.kind is np.ndarray:
-                    for place, x in zip(block.slices, old, strict=True):
-                        if x is not None:
-                            flat[place] = x.cpu().array.ravel()
-                else:
-                    flat = old[0].to(where).to(block.dtype).clone().array
-            block.flat[name] = flat
-        step = wrap(np.array(float(block.step), float32))
-        for k, p in enumerate(block.params):
-            self.state[p].update(
-                {name: block.views(name)[k] for name in names}, **({"step": step} if self.counts else {})
-            )
-        block.counter = step.array
+    def register_step_post_hook(self, hook: Callable) -> Handle:
+        """`hook(optimizer, args, kwargs)` runs after each step."""
+        return self.add_hook("step_after", hook)
 
-    counts = False  # does state[p] have a "step"?
+    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> Handle:
+        """`hook(optimizer)` runs before state_dict."""
+        return self.add_hook("save_before", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> Handle:
+        """`hook(optimizer, state_dict)` runs after state_dict, and may return another one."""
+        return self.add_hook("save_after", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> Handle:
+        """`hook(optimizer, state_dict)` runs before load_state_dict, and may return another state_dict."""
+        return self.add_hook("load_before", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> Handle:
+        """`hook(optimizer)` runs after load_state_dict."""
+        return self.add_hook("load_after", hook, prepend)
 
     # --- saving ----------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
         """{"state": {number of parameter: its state}, "param_groups": [...]}, as torch's."""
+        for hook in self.hooks_of("save_before"):
+            hook(self)
         numbers = {p: k for k, p in enumerate(chain.from_iterable(g["params"] for g in self.param_groups))}
         groups = [
             {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[p] for p in g["params"]]}
             for g in self.param_groups
         ]
-        return {"state": {numbers[p]: dict(s) for p, s in self.state.items() if s}, "param_groups": groups}
+        out = {"state": {numbers[p]: dict(s) for p, s in self.state.items() if s}, "param_groups": groups}
+        for hook in self.hooks_of("save_after"):
+            changed = hook(self, out)
+            out = out if changed is None else changed
+        return out
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over groups' options and the state (copied, and brought to the parameters' dtype and device).
@@ -212,6 +227,9 @@ class Optimizer:
         Raises:
             ValueError: another number of groups, or of parameters in a group.
         """
+        for hook in self.hooks_of("load_before"):
+            changed = hook(self, dict(state_dict))
+            state_dict = state_dict if changed is None else changed
         given = state_dict["param_groups"]
         if len(given) != len(self.param_groups):
             raise ValueError(
@@ -225,13 +243,23 @@ class Optimizer:
                 )
         numbers = chain.from_iterable(g["params"] for g in given)
         params = dict(zip(numbers, chain.from_iterable(g["params"] for g in self.param_groups), strict=True))
-        self.state, self.blocks = defaultdict(dict), {}
+        self.state = defaultdict(dict)
         for key, values in state_dict["state"].items():
             p = params.get(key)
             if p is not None:
-                self.state[p] = {name: own(name, value, p) for name, value in values.items() if value is not None}
+                self.state[p] = {name: self.own(name, v, p) for name, v in values.items() if v is not None}
         for new, group in zip(given, self.param_groups, strict=True):
             group.update({k: v for k, v in new.items() if k != "params"})
+        for hook in self.hooks_of("load_after"):
+            hook(self)
+
+    def own(self, name: str, value: Any, p: Tensor) -> Any:
+        """A copy of a loaded state: tensors but for the scalars in the parameter's dtype and on its device."""
+        if isinstance(value, (list, tuple)):
+            return type(value)(self.own(name, v, p) for v in value)
+        if name in self.scalars:
+            return value.detach().cpu().clone() if isinstance(value, Tensor) else scalar(value)
+        return value.detach().clone().to(p.dtype).to(p.device) if isinstance(value, Tensor) else value
 
     def __repr__(self):
         lines = [f"{type(self).__name__} ("]
@@ -241,19 +269,25 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def own(name: str, value: Any, p: Tensor) -> Any:
-    """A copy of a loaded state; all but the step count in the parameter's dtype and on its device."""
-    if not isinstance(value, Tensor):
-        return wrap(np.array(float(value), float32)) if name == "step" else value
-    value = wrap(OPS["clone"](value.array)) if "clone" in OPS else value.detach().clone()
-    return value if name == "step" else value.to(p.dtype).to(p.device)
+def scalar(value: float) -> Tensor:
+    """A 0-d state such as "step": float32, which is exact up to 16 million; float64 where that is the default."""
+    wide = dtypes.default_dtype() == dtypes.float64
+    return wrap(np.array(float(value), dtypes.float64 if wide else dtypes.float32))
 
 
 def need_range(name: str, what: str, value: Any, low: float = 0.0, high: float = float("inf")) -> None:
     """Raises ValueError unless low <= value < high."""
+    if isinstance(value, Tensor) and value.numel() != 1:
+        raise ValueError(f"{name}: Tensor {what} must have 1 element, got shape {tuple(value.shape)}")
     if not low <= float(value) < high:
         wanted = f"at least {low:g}" + (f" and below {high:g}" if high != float("inf") else "")
         raise ValueError(f"{name}: Invalid {what}: wants {wanted}, got {value}")
+
+
+def need_betas(name: str, betas: tuple[float, float]) -> None:
+    """Raises ValueError unless both are in [0, 1)."""
+    for k, beta in enumerate(betas):
+        need_range(name, f"beta parameter at index {k}", beta, high=1.0)
 
 
 def need_plain(name: str, differentiable: bool) -> None:

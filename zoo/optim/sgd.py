@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from zoo.ops.optim import updates_for
-from zoo.optim.optimizer import Block, Optimizer, need_plain, need_range
+from zoo.optim.blocks import Block, Elementwise
+from zoo.optim.optimizer import need_plain, need_range
 
 
-class SGD(Optimizer):
-    """Stochastic gradient descent with momentum.
+class SGD(Elementwise):
+    """Stochastic gradient descent with momentum (Sutskever et al., 2013).
 
     b = momentum * b + (1 - dampening) * g, or g in the first step; p -= lr * b, with nesterov lr * (g + momentum * b).
 
@@ -28,6 +28,8 @@ class SGD(Optimizer):
         >>> p.item()
         0.800000011920929
     """
+
+    rule = "sgd"
 
     def __init__(
         self,
@@ -52,35 +54,22 @@ class SGD(Optimizer):
                 "SGD: Nesterov momentum requires a momentum and zero dampening, "
                 f"got momentum {momentum} and dampening {dampening}"
             )
-        super().__init__(
-            params,
-            dict(
-                lr=lr,
-                momentum=momentum,
-                dampening=dampening,
-                weight_decay=weight_decay,
-                nesterov=nesterov,
-                maximize=maximize,
-                foreach=foreach,
-                differentiable=differentiable,
-                fused=fused,
-            ),
+        defaults = dict(
+            lr=lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+            maximize=maximize,
+            foreach=foreach,
+            differentiable=differentiable,
+            fused=fused,
         )
+        super().__init__(params, defaults)
 
     def state_names(self, group: dict) -> tuple[str, ...]:
         return ("momentum_buffer",) if group["momentum"] else ()
 
-    def update(self, block: Block, group: dict, param: Any, grad: Any) -> None:
-        updates_for(param).sgd_update(
-            param,
-            grad,
-            block.flat.get("momentum_buffer"),
-            block.fresh,
-            float(group["lr"]),
-            group["momentum"],
-            group["dampening"],
-            group["weight_decay"],
-            group["nesterov"],
-            group["maximize"],
-        )
-        block.fresh = False
+    def arguments(self, block: Block, group: dict):
+        numbers = float(group["lr"]), group["momentum"], 1 - group["dampening"]
+        return numbers, (bool(group["momentum"]), block.fresh, group["nesterov"])

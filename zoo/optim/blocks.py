@@ -1,0 +1,211 @@
+"""Optimizers that treat every element alike: their parameters step together, in few passes over memory."""
+
+from collections.abc import Sequence
+from operator import is_
+from typing import Any
+
+import numpy as np
+
+from zoo.autograd.inplace import copy_raw
+from zoo.autograd.mode import tick
+from zoo.autograd.tensor import Tensor, wrap
+from zoo.ops.device import put
+from zoo.ops.optim import updates_for
+from zoo.optim.optimizer import Optimizer, scalar
+
+SMALL = 1 << 14  # parameters of at most so many elements are stepped together, through one flat copy
+Rows = Sequence[tuple]  # (param, grad, *states), the arrays of one parameter or of several in one
+
+
+class Block:
+    """Parameters of one dtype, device and step count, whose 0-d states are one array for all of them."""
+
+    def __init__(self, params: list[Tensor], names: tuple[str, ...]):
+        self.params, self.names = params, names
+        self.kind, self.dtype = type(params[0].array), params[0].dtype
+        self.fresh = True  # no step was made with this state yet
+        self.scalars: dict[str, np.ndarray] = {}
+
+    def count(self) -> int:
+        """The number of the step that now begins, the first being 1."""
+        step = self.scalars["step"]
+        step += 1
+        return int(step)
+
+    def allocate(self, name: str, old: list[Tensor | None], fill: float) -> list[Tensor]:
+        """Memory for one state of all parameters: their old values, or `fill`."""
+        raise NotImplementedError
+
+    def rows(self) -> Rows:
+        """The arrays that the update works on."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Puts the stepped values where they belong, and says so to the parameters' version checks."""
+        now = tick()
+        for p in self.params:
+            p.clock[0] = now
+
+
+class HostBlock(Block):
+    """On the CPU: one flat array per state; small parameters are gathered into one before a step."""
+
+    def __init__(self, params: list[Tensor], names: tuple[str, ...]):
+        super().__init__(params, names)
+        self.together = len(params) > 1 or not params[0].is_contiguous()
+        ends = np.cumsum([p.array.size for p in params]).tolist()
+        self.slices = [slice(end - p.array.size, end) for p, end in zip(params, ends, strict=True)]
+        self.size, self.states = ends[-1], []
+        if self.together:
+            self.param, self.grad = np.empty(self.size, self.dtype), np.empty(self.size, self.dtype)
+
+    def allocate(self, name: str, old: list[Tensor | None], fill: float) -> list[Tensor]:
+        flat = np.full(self.size, fill, self.dtype)
+        for place, x in zip(self.slices, old, strict=True):
+            if x is not None:
+                flat[place] = x.cpu().array.ravel()
+        self.states.append(flat)
+        return [wrap(flat[place].reshape(p.array.shape)) for p, place in zip(self.params, self.slices, strict=True)]
+
+    def rows(self) -> Rows:
+        if self.together:
+            np.concatenate([p.array.ravel() for p in self.params], out=self.param)
+            np.concatenate([p.grad.array.ravel() for p in self.params], out=self.grad, casting="unsafe")
+            return [(self.param, self.grad, *self.states)]
+        p = self.params[0]
+        return [(p.array.reshape(-1), p.grad.array.ravel().astype(p.dtype, copy=False), *self.states)]
+
+    def finish(self) -> None:
+        if self.together:
+            for p, place in zip(self.params, self.slices, strict=True):
+                p.array[...] = self.param[place].reshape(p.array.shape)
+        super().finish()
+
+
+class DeviceBlock(Block):
+    """On the GPU: arrays of their own, which one kernel reaches through a table of addresses."""
+
+    def __init__(self, params: list[Tensor], names: tuple[str, ...]):
+        super().__init__(params, names)
+        self.states: list[tuple] = [()] * len(params)
+        self.copies: list[tuple] = []
+
+    def allocate(self, name: str, old: list[Tensor | None], fill: float) -> list[Tensor]:
+        made = []
+        for k, (p, x) in enumerate(zip(self.params, old, strict=True)):
+            if x is None:
+                array = put(np.full(p.shape, fill, self.dtype), p.device)
+            else:
+                array = x.to(p.device).to(self.dtype).clone().contiguous().array
+            self.states[k] = (*self.states[k], array)
+            made.append(wrap(array))
+        return made
+
+    def rows(self) -> Rows:
+        from zoo.ops.pointwise_gpu import contiguous_copy
+
+        rows, self.copies = [], []
+        for p, states in zip(self.params, self.states, strict=True):
+            grad = p.grad.to(self.dtype).array
+            param = p.array if p.array.is_contiguous else contiguous_copy(p.array)
+            if param is not p.array:
+                self.copies.append((p.array, param))
+            rows.append((param, grad if grad.is_contiguous else contiguous_copy(grad), *states))
+        return rows
+
+    def finish(self) -> None:
+        for array, param in self.copies:
+            copy_raw(array, param)
+        self.copies = []
+        super().finish()
+
+
+class Elementwise(Optimizer):
+    """Base class of optimizers whose step is one formula for every element (ops/optim_rules.py).
+
+    A subclass names its `rule` and `scalars`, and gives `state_names(group)` and `arguments(block, group)`.
+    """
+
+    rule = ""
+    decoupled = False  # weight decay shrinks the parameter, where the group does not say
+
+    def __init__(self, params: Any, defaults: dict[str, Any]):
+        self.blocks: dict[int, tuple[list, list, list[Block]]] = {}
+        super().__init__(params, defaults)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "blocks": {}}  # a copy's state is no longer a view of the blocks' memory
+
+    def state_names(self, group: dict) -> tuple[str, ...]:
+        """The names of a parameter's state in this group, in the order of the rule; the scalars are not among them."""
+        raise NotImplementedError
+
+    def initial(self, name: str, group: dict) -> float:
+        """What a state or scalar holds before the first step."""
+        return 0.0
+
+    def arguments(self, block: Block, group: dict) -> tuple[tuple[float, ...], tuple[bool, ...]]:
+        """(numbers, flags) of the rule for the step that now begins."""
+        raise NotImplementedError
+
+    def shrink(self, block: Block, group: dict) -> float:
+        """What the parameter is multiplied by: 1 - lr * weight_decay where that is decoupled."""
+        if group.get("decoupled_weight_decay", self.decoupled):
+            return 1 - float(group["lr"]) * group["weight_decay"]
+        return 1.0
+
+    def step_group(self, index: int, group: dict) -> None:
+        for block in self.blocks_of(index, group):
+            shrink = self.shrink(block, group)
+            numbers, flags = self.arguments(block, group)
+            coupled = not group.get("decoupled_weight_decay", self.decoupled)
+            decay = group.get("weight_decay", 0.0) if coupled else 0.0
+            maximize = group.get("maximize", False)
+            updates_for(block.kind).update(self.rule, block.rows(), numbers, flags, maximize, decay, shrink)
+            block.fresh = False
+            block.finish()
+
+    # --- state in memory -------------------------------------------------------------------------------------
+    def blocks_of(self, index: int, group: dict) -> list[Block]:
+        """The blocks of a group: those of the last step, if the same parameters have a gradient and nothing moved."""
+        live = [p for p in group["params"] if p.grad is not None]
+        names = self.state_names(group)
+        params, states, blocks = self.blocks.get(index, ((), (), []))
+        if len(live) == len(params) and all(map(is_, live, params)) and all(map(is_, map(self.state.get, live), states)):
+            if all(b.names == names and self.fits(b) for b in blocks):
+                return blocks
+        blocks = self.divide(live, names)
+        for block in blocks:
+            self.lay_out(block, group)
+        self.blocks[index] = live, [self.state[p] for p in live], blocks
+        return blocks
+
+    def fits(self, block: Block) -> bool:
+        """Are the block's parameters still of its dtype, on its device?"""
+        return all(type(p.array) is block.kind and p.array.dtype is block.dtype for p in block.params)
+
+    def divide(self, live: list[Tensor], names: tuple[str, ...]) -> list[Block]:
+        """Parameters of one dtype, device and age together; on the CPU only small ones."""
+        together: dict[Any, list[Tensor]] = {}
+        for p in live:
+            state = self.state.get(p, {})
+            age = tuple(float(state[name]) if name in state else None for name in self.scalars)
+            alone = type(p.array) is np.ndarray and p.array.size > SMALL
+            begun = all(name in state for name in names)
+            together.setdefault((id(p) if alone else None, p.device, p.dtype, age, begun), []).append(p)
+        return [(HostBlock if type(ps[0].array) is np.ndarray else DeviceBlock)(ps, names) for ps in together.values()]
+
+    def lay_out(self, block: Block, group: dict) -> None:
+        """Moves the parameters' state into the block's memory; state[p] becomes Tensors on it."""
+        states = [self.state[p] for p in block.params]
+        for name in self.scalars:
+            old = states[0].get(name)
+            shared = scalar(self.initial(name, group)) if old is None else old.cpu().clone()
+            block.scalars[name] = shared.array
+            for state in states:
+                state[name] = shared
+        for name in block.names:
+            old = [state.get(name) for state in states]
+            block.fresh = block.fresh and old[0] is None
+            for state, made in zip(states, block.allocate(name, old, self.initial(name, group)), strict=True):
+                state[name] = made
