@@ -1,10 +1,23 @@
-"""Datasets, and batches of them."""
+"""Datasets, samplers, and batches of samples."""
 
+from zoo.data.collate import default_collate as default_collate
+from zoo.data.collate import default_convert as default_convert
+from zoo.data.dataset import ChainDataset as ChainDataset
 from zoo.data.dataset import ConcatDataset as ConcatDataset
-from zoo.data.dataset import DataLoader as DataLoader
 from zoo.data.dataset import Dataset as Dataset
+from zoo.data.dataset import IterableDataset as IterableDataset
 from zoo.data.dataset import Subset as Subset
 from zoo.data.dataset import TensorDataset as TensorDataset
-from zoo.data.dataset import default_collate as default_collate
 from zoo.data.dataset import random_split as random_split
 from zoo.data.digits import digits as digits
+from zoo.data.loader import DataLoader as DataLoader
+from zoo.data.sampler import BatchSampler as BatchSampler
+from zoo.data.sampler import DistributedSampler as DistributedSampler
+from zoo.data.sampler import RandomSampler as RandomSampler
+from zoo.data.sampler import Sampler as Sampler
+from zoo.data.sampler import SequentialSampler as SequentialSampler
+from zoo.data.sampler import SubsetRandomSampler as SubsetRandomSampler
+from zoo.data.sampler import WeightedRandomSampler as WeightedRandomSampler
+from zoo.data.seeding import sample_stream as sample_stream
+from zoo.data.worker import WorkerInfo as WorkerInfo
+from zoo.data.worker import get_worker_info as get_worker_info

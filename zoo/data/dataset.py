@@ -1,9 +1,9 @@
-"""Datasets and batches: torch.utils.data's Dataset, TensorDataset, Subset and DataLoader, in one process."""
+"""Datasets: where samples come from, by number or one after the other, and how datasets are cut and joined."""
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, islice
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from zoo.autograd.creation import tensor
 from zoo.autograd.random import Generator, randperm
 from zoo.autograd.tensor import Tensor
 from zoo.ops.errors import DimError
-from zoo.ops.op import OPS
 
 
 class Dataset:
@@ -26,6 +25,47 @@ class Dataset:
 
     def __add__(self, other: "Dataset") -> "ConcatDataset":
         return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset):
+    """Samples one after the other, from `__iter__()`: for streams without numbers.
+
+    With worker processes each has its own copy and reads all of it: `get_worker_info()` says which part to give.
+
+    Example:
+        >>> from zoo.data import DataLoader, IterableDataset
+        >>> class Countdown(IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter([3, 2, 1])
+        >>> [x.tolist() for x in DataLoader(Countdown(), batch_size=2)]
+        [[3, 2], [1]]
+    """
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotImplementedError(f"{type(self).__name__}: __iter__ is not written")
+
+    def __add__(self, other: Dataset) -> "ChainDataset":
+        return ChainDataset([self, other])
+
+
+class ChainDataset(IterableDataset):
+    """Iterable datasets one after the other.
+
+    Raises:
+        TypeError: a dataset that is no IterableDataset.
+    """
+
+    def __init__(self, datasets: Iterable[IterableDataset]):
+        self.datasets = list(datasets)
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise TypeError(f"ChainDataset: wants IterableDatasets, got {type(dataset).__name__}")
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(self.datasets)
+
+    def __len__(self) -> int:
+        return sum(len(d) for d in self.datasets)
 
 
 class TensorDataset(Dataset):
@@ -68,6 +108,15 @@ class Subset(Dataset):
     def __len__(self) -> int:
         return len(self.indices)
 
+    def batch(self, indices: Tensor) -> tuple[Tensor, ...]:
+        """Many samples at once, where the dataset can do that (`has_batches`)."""
+        return self.dataset.batch(tensor([self.indices[i] for i in indices.tolist()]))
+
+
+def has_batches(dataset: Any) -> bool:
+    """Whether the dataset gives a whole batch by one indexing per tensor."""
+    return isinstance(dataset, TensorDataset) or isinstance(dataset, Subset) and has_batches(dataset.dataset)
+
 
 class ConcatDataset(Dataset):
     """Datasets one after the other; `a + b` makes one too.
@@ -86,6 +135,8 @@ class ConcatDataset(Dataset):
         self.datasets = list(datasets)
         if not self.datasets:
             raise ValueError("ConcatDataset: wants at least one dataset, got none")
+        if any(isinstance(d, IterableDataset) for d in self.datasets):
+            raise TypeError("ConcatDataset: wants datasets with numbers, got an IterableDataset; see ChainDataset")
         self.cumulative_sizes = list(accumulate(len(d) for d in self.datasets))
 
     def __len__(self) -> int:
@@ -125,103 +176,8 @@ def random_split(
             parts[k % len(parts)] += 1
     if sum(parts) != n:
         raise ValueError(f"random_split: wants lengths that sum to {n}, the length of the dataset, got {list(lengths)}")
-    order = iter(randperm(n, generator=generator).tolist())
+    order = iter(randperm(n, generator=generator, device="cpu").tolist())
     return [Subset(dataset, list(islice(order, int(length)))) for length in parts]
-
-
-def default_collate(samples: list) -> Any:
-    """A list of samples as one batch: tensors are stacked, numbers become one, tuples and dicts go field by field."""
-    first = samples[0]
-    if isinstance(first, Tensor):
-        return OPS["stack"](0, *samples) if "stack" in OPS else OPS["cat"](0, *(s.unsqueeze(0) for s in samples))
-    if isinstance(first, (bool, int, float, np.number, np.ndarray)):
-        return tensor(np.stack([np.asarray(s) for s in samples]))
-    if isinstance(first, dict):
-        return {key: default_collate([s[key] for s in samples]) for key in first}
-    if isinstance(first, (tuple, list)):
-        return [default_collate(list(field)) for field in zip(*samples, strict=True)]
-    return samples
-
-
-class DataLoader:
-    """Batches of a dataset, in order or shuffled anew in every pass.
-
-    Args:
-        dataset: with `__getitem__` and `__len__`.
-        batch_size: samples in a batch; the last may be smaller unless drop_last.
-        shuffle: a random order from `generator` (default: the global one).
-        sampler: the samples' numbers, anew in every pass, in place of shuffle.
-        batch_sampler: lists of such numbers, in place of batch_size, shuffle, sampler and drop_last.
-        collate_fn: makes a batch from a list of samples.
-        pin_memory, timeout, worker_init_fn, persistent_workers, prefetch_factor: taken from scripts written for
-            torch; without worker processes they have nothing to do.
-
-    Raises:
-        ValueError: a batch_size below 1, or arguments that exclude each other.
-        NotImplementedError: num_workers is not 0.
-
-    Example:
-        >>> import zoo
-        >>> from zoo.data import DataLoader, TensorDataset
-        >>> [len(x) for x, in DataLoader(TensorDataset(zoo.arange(5)), batch_size=2)]
-        [2, 2, 1]
-    """
-
-    def __init__(
-        self,
-        dataset: Any,
-        batch_size: int = 1,
-        shuffle: bool | None = None,
-        sampler: Iterable[int] | None = None,
-        batch_sampler: Iterable[Sequence[int]] | None = None,
-        num_workers: int = 0,
-        collate_fn: Callable | None = None,
-        pin_memory: bool = False,
-        drop_last: bool = False,
-        timeout: float = 0,
-        worker_init_fn: Callable | None = None,
-        *,
-        generator: Generator | None = None,
-        prefetch_factor: int | None = None,
-        persistent_workers: bool = False,
-    ):
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise ValueError(f"DataLoader: wants a batch_size of at least 1, got {batch_size!r}")
-        if num_workers:
-            raise NotImplementedError(f"DataLoader: works in one process, wants num_workers=0, got {num_workers}")
-        if sampler is not None and shuffle:
-            raise ValueError("DataLoader: wants shuffle or a sampler, got both")
-        if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-            raise ValueError("DataLoader: wants batch_sampler without batch_size, shuffle, sampler and drop_last")
-        self.dataset, self.batch_size, self.shuffle, self.drop_last = dataset, batch_size, bool(shuffle), drop_last
-        self.sampler, self.batch_sampler, self.num_workers, self.pin_memory = sampler, batch_sampler, 0, pin_memory
-        self.collate_fn, self.generator = collate_fn, generator
-
-    def __len__(self) -> int:
-        if self.batch_sampler is not None:
-            return len(self.batch_sampler)
-        n = len(self.dataset if self.sampler is None else self.sampler) / self.batch_size
-        return int(n) if self.drop_last else math.ceil(n)
-
-    def batches(self) -> Iterator[Sequence[int]]:
-        """The samples' numbers, batch by batch."""
-        if self.batch_sampler is not None:
-            yield from self.batch_sampler
-            return
-        n = len(self.dataset)
-        order: Iterable = range(n) if self.sampler is None else self.sampler
-        order = iter(randperm(n, generator=self.generator).tolist() if self.shuffle else order)
-        while batch := list(islice(order, self.batch_size)):
-            if self.drop_last and len(batch) < self.batch_size:
-                return
-            yield batch
-
-    def __iter__(self) -> Iterator[Any]:
-        for indices in self.batches():
-            if self.collate_fn is None and hasattr(self.dataset, "batch"):
-                yield list(self.dataset.batch(tensor(indices)))
-            else:
-                yield (self.collate_fn or default_collate)([self.dataset[int(i)] for i in indices])
 
 
 def split_indices(n: int, part: int, parts: int) -> tuple[np.ndarray, np.ndarray]:

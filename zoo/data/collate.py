@@ -1,0 +1,104 @@
+"""A list of samples as one batch, and a batch in page-locked memory."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zoo.autograd.creation import tensor
+from zoo.autograd.tensor import Tensor, wrap
+from zoo.ops.face.join import stack
+
+
+def default_collate(batch: Sequence[Any]) -> Any:
+    """Samples as one batch: tensors are stacked, numbers become one tensor, tuples and dicts go field by field.
+
+    Args:
+        batch: samples of one structure. Python floats give float64, ints int64; a tuple gives a list; texts stay
+            a list.
+
+    Returns:
+        The structure of one sample, with a first dimension of len(batch) on every tensor.
+
+    Raises:
+        TypeError: something that is no tensor, array, number, text, mapping or sequence.
+        ValueError: samples of unequal shapes or lengths.
+
+    Example:
+        >>> from zoo.data import default_collate
+        >>> default_collate([(1, "a"), (2, "b")])
+        [tensor([1, 2]), ['a', 'b']]
+    """
+    first = batch[0]
+    if isinstance(first, Tensor):
+        plain = all(type(s.array) is np.ndarray and not s.requires_grad for s in batch)
+        return wrap(np.stack([s.array for s in batch])) if plain else stack(batch)
+    if isinstance(first, (bool, int, float, complex, np.number, np.bool_, np.ndarray)):
+        return tensor(np.stack([np.asarray(s) for s in batch]))
+    if isinstance(first, (str, bytes)):
+        return list(batch)
+    if isinstance(first, Mapping):
+        return like(first, {key: default_collate([s[key] for s in batch]) for key in first})
+    if isinstance(first, Sequence):
+        if any(len(s) != len(first) for s in batch):
+            raise ValueError(f"default_collate: wants samples of one length, got {sorted({len(s) for s in batch})}")
+        return like(first, [default_collate(field) for field in zip(*batch, strict=True)])
+    raise TypeError(
+        f"default_collate: wants tensors, arrays, numbers, texts, mappings or sequences, got {type(first).__name__}"
+    )
+
+
+def default_convert(data: Any) -> Any:
+    """One sample as a DataLoader without batches gives it: arrays become tensors, all else stays.
+
+    Example:
+        >>> import numpy as np
+        >>> from zoo.data import default_convert
+        >>> default_convert({"x": np.arange(2), "y": 3})
+        {'x': tensor([0, 1]), 'y': 3}
+    """
+    return map_leaves(data, lambda x: tensor(x) if isinstance(x, (np.ndarray, np.number)) else x, keep_tuples=True)
+
+
+def map_leaves(data: Any, function: Callable[[Any], Any], keep_tuples: bool = False) -> Any:
+    """`function` on every leaf of nested mappings and sequences."""
+    if isinstance(data, Mapping):
+        return like(data, {key: map_leaves(value, function, keep_tuples) for key, value in data.items()})
+    if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
+        fields = [map_leaves(value, function, keep_tuples) for value in data]
+        return tuple(fields) if keep_tuples and type(data) is tuple else like(data, fields)
+    return function(data)
+
+
+def like(first: Any, made: Any) -> Any:
+    """`made` (a dict or a list) as an object of first's class; as it is where that class takes something else."""
+    kind = type(first)
+    if kind in (dict, list, tuple, range):  # a plain tuple becomes a list, as in torch
+        return made
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return kind(*made)
+    try:
+        return kind(made)
+    except TypeError:
+        return made
+
+
+def pin(batch: Any) -> Any:
+    """The batch with its CPU tensors in page-locked memory, whose copies to the GPU run beside the host."""
+    return map_leaves(batch, lambda x: pinned(x) if isinstance(x, Tensor) and not x.is_cuda else x, keep_tuples=True)
+
+
+def pinned(x: Tensor) -> Tensor:
+    """A copy of x in page-locked memory."""
+    from zoo.ops.cuda.pool import pinned_empty
+
+    array = pinned_empty(x.shape, x.dtype)
+    array[...] = x.array
+    return wrap(array)
+
+
+def can_pin() -> bool:
+    """Whether there is a GPU to copy to; under the interpreter the device's memory is the host's."""
+    from zoo.ops import cuda
+
+    return cuda.is_available() and not cuda.is_interpreting()
