@@ -28,6 +28,7 @@ from zoo.models.resnet_cifar import resnet32 as resnet32
 from zoo.models.resnet_cifar import resnet44 as resnet44
 from zoo.models.resnet_cifar import resnet56 as resnet56
 from zoo.models.resnet_cifar import resnet110 as resnet110
+from zoo.models.resnet_digits import resnet20_digits as resnet20_digits
 from zoo.models.vgg import VGG as VGG
 from zoo.models.vgg import vgg11 as vgg11
 from zoo.models.vgg import vgg11_bn as vgg11_bn

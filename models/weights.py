@@ -3,7 +3,7 @@
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from zoo.models import weights_timm, weights_torchvision
+from zoo.models import weights_timm, weights_torchvision, weights_zoo
 from zoo.models.weights_row import IMAGENET_MEAN as IMAGENET_MEAN
 from zoo.models.weights_row import IMAGENET_STD as IMAGENET_STD
 from zoo.models.weights_row import Metric as Metric
@@ -80,5 +80,5 @@ def candidates(tag: str, model: str, tags: list[str]) -> tuple[str, ...]:
     return SHORTCUTS.get(tag, (tag,))
 
 
-for _row in (*weights_timm.ROWS, *weights_torchvision.ROWS):
+for _row in (*weights_timm.ROWS, *weights_torchvision.ROWS, *weights_zoo.ROWS):
     register(_row)

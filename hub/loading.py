@@ -1,0 +1,173 @@
+"""hub.load: a model with pretrained weights in one line, verified, memory-mapped, in eval mode."""
+
+import logging
+from collections.abc import Iterable
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from zoo.autograd.tensor import wrap
+from zoo.checkpoint import read_state_dict
+from zoo.hub.client import Fetched, fetch
+from zoo.hub.errors import NotFoundError
+from zoo.hub.resolving import Access, Plan, resolve
+from zoo.models import key_maps, registry
+from zoo.models.base import FeaturePyramid, ImageModel, adapt_in_chans
+from zoo.models.preprocess import Preprocess
+from zoo.models.weights import Preprocessing
+from zoo.nn.init import skip_init
+from zoo.nn.module import Module
+
+LOG = logging.getLogger("zoo.hub")
+
+
+def load(
+    name: str,
+    weights: Any = "default",
+    *,
+    num_classes: int | None = None,
+    in_chans: int | None = None,
+    device: Any = None,
+    dtype: Any = None,
+    strict: bool = True,
+    progress: bool = True,
+    offline: bool | None = None,
+    cache_dir: Any = None,
+    token: str | bool | None = None,
+    **options: Any,
+) -> Module:
+    """Builds a model and fills it with pretrained weights, in eval mode.
+
+    Every file's hash is computed at every load: bytes that are not the expected ones are never returned. Nothing in a
+    file is executed. Files come from the cache without a request where the version is known, as it is after the
+    first load.
+
+    Args:
+        name: a model ("resnet50"), a model and its weights ("resnet50.tv2_in1k"), a repository of the Hub
+            ("timm/resnet50.a1_in1k", "owner/name@revision") or a folder that hub.save_pretrained wrote.
+        weights: "default"; a tag ("a1_in1k", "tv", "IMAGENET1K_V2"); a path; "hf://owner/name/file@revision";
+            "https://host/file"; a row of zoo.models.weights; None for fresh weights.
+        num_classes: of the model. If the file has another number, the classifier is fresh, and a line says so.
+        in_chans: channels of the pictures. If the file has another number, the first convolution is adapted: the sum
+            over R, G and B for 1, else repeated and scaled by 3 / in_chans.
+        device: where the weights go; default the CPU.
+        dtype: of the floating weights; default float32, whatever the file has.
+        strict: raise if the file has not exactly the model's keys. Without it, what is missing is fresh.
+        progress: show a bar while downloading.
+        offline: True: use only the cache. None: as HF_HUB_OFFLINE says.
+        cache_dir: folder of the cache; default the Hub's own. token: of the Hub; default the one of HF_TOKEN.
+        options: further arguments of the model's builder.
+
+    Returns:
+        The model, with `.weights` (its row, or None), `.preprocess` (picture -> tensor, or None), `.labels` (names of
+        the classes, or None), `.architecture` (its name in the model registry) and `.model_args` (its options).
+
+    Raises:
+        ValueError: no such model or tag, or options that do not fit; the message has the nearest names.
+        HubError: the file is not to be had, or not what it should be.
+        FileError (ValueError, RuntimeError): the file cannot be read.
+        StateDictError (ValueError, RuntimeError): its keys or shapes are not the model's.
+
+    Example:
+        >>> import zoo
+        >>> from zoo import hub
+        >>> model = hub.load("resnet20_digits")
+        >>> model(zoo.zeros(1, 1, 8, 8)).shape, model.weights.licence
+        ((1, 10), 'apache-2.0')
+    """
+    access = Access(progress, offline, cache_dir, token)
+    plan = resolve(name, weights, access)
+    options = {**plan.options, **options}
+    pyramid = {key: options.pop(key) for key in ("features_only", "out_indices") if key in options}
+    if in_chans is not None:
+        options["in_chans"] = in_chans
+    if not plan.sources:
+        model = create(plan, options | ({} if num_classes is None else {"num_classes": num_classes}))
+    else:
+        with fetch_first(plan, access) as found:
+            arrays = read_state_dict(found.file)
+        model = pretrained(plan, options, arrays, strict)
+        if num_classes is not None:
+            plan = renew_classifier(model, num_classes, plan)
+    model = FeaturePyramid(model, pyramid.get("out_indices")) if pyramid.get("features_only") else model
+    if device is not None or dtype is not None:
+        model.to(device=device, dtype=dtype)
+    describe(model, plan, options)
+    return model.eval()
+
+
+def create(plan: Plan, options: dict[str, Any]) -> Module:
+    """The plan's model with fresh weights.
+
+    Raises:
+        ValueError, TypeError: options that the builder does not take.
+    """
+    try:
+        return registry.create(plan.model, **options)
+    except TypeError as error:
+        raise TypeError(f"load: {plan.model}: {error}") from None
+
+
+def pretrained(plan: Plan, options: dict[str, Any], arrays: dict[str, np.ndarray], strict: bool) -> Module:
+    """The plan's model, holding the arrays themselves where they have the right dtype, with the file's classifier."""
+    with skip_init() if strict else nullcontext():
+        model = create(plan, options)
+        arrays = key_maps.apply(plan.key_map or layout(arrays), arrays, model)
+        rows = arrays.get(f"{model.classifier_name}.weight")
+        if rows is not None and rows.ndim == 2 and len(rows) != model.num_classes:
+            model.reset_classifier(len(rows))
+    state = {key: wrap(array) for key, array in arrays.items()}
+    first = f"{model.first_conv}.weight"
+    in_chans = model.get_parameter(first).shape[1]
+    if first in state and state[first].shape[1:2] == (3,) != (in_chans,):
+        state[first] = adapt_in_chans(state[first], in_chans)
+    model.load_state_dict(state, strict, assign=True)
+    return model
+
+
+def layout(keys: Iterable[str]) -> str:
+    """The name of the key map for a file that nothing is known of, from its keys."""
+    if any(key.startswith("resnet.embedder.") for key in keys):
+        return "microsoft_resnet"
+    return "timm_vgg" if any(key.startswith("pre_logits.") for key in keys) else "same"
+
+
+def fetch_first(plan: Plan, access: Access) -> Fetched:
+    """The first of the plan's files that there is, open, after its hash was found right; the caller closes it."""
+    *others, last = plan.sources
+    for source in others:
+        with suppress(NotFoundError):
+            return fetch(source, **plan.expected, **access.options)
+    return fetch(last, **plan.expected, **access.options)
+
+
+def renew_classifier(model: Module, num_classes: int, plan: Plan) -> Plan:
+    """Gives the model a fresh classifier if it has not num_classes; says so, and forgets the labels."""
+    if num_classes == model.num_classes:
+        return plan
+    LOG.warning(
+        "hub.load: %s has %d classes, %d were asked for: %s is fresh, to be trained",
+        plan.model, model.num_classes, num_classes, model.classifier_name,
+    )
+    model.reset_classifier(num_classes)
+    return replace(plan, labels=None)
+
+
+def describe(model: Module, plan: Plan, options: dict[str, Any]) -> None:
+    """Puts the attributes on the model that hub.load promises."""
+    model.architecture, model.model_args = plan.model, options
+    model.weights, model.labels = plan.row, plan.labels
+    preprocessing = plan.preprocessing and for_channels(plan.preprocessing, options.get("in_chans"))
+    model.preprocess = Preprocess(preprocessing) if preprocessing else None
+
+
+def for_channels(preprocessing: Preprocessing, in_chans: int | None) -> Preprocessing | None:
+    """The preprocessing for pictures of so many channels: grey ones get the average mean and std; else None."""
+    if in_chans in (None, preprocessing.channels):
+        return preprocessing
+    if in_chans != 1:
+        return None
+    mean, std = (sum(values) / len(values) for values in (preprocessing.mean, preprocessing.std))
+    return replace(preprocessing, channels=1, mean=(mean,), std=(std,))

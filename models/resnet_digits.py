@@ -1,0 +1,12 @@
+"""The digits model whose weights ship in the package (zoo.models.weights_zoo)."""
+
+from typing import Any
+
+from zoo.models.registry import register
+from zoo.models.resnet_cifar import CifarResNet, resnet20
+
+
+@register
+def resnet20_digits(**options: Any) -> CifarResNet:
+    """resnet20 for the handwritten digits of zoo.data: 10 classes, grey pictures of 8x8; 272,186 parameters."""
+    return resnet20(**{"num_classes": 10, "in_chans": 1} | options)
