@@ -6,6 +6,7 @@ import os
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+import importlib  # noqa: E402
 import importlib.util  # noqa: E402
 
 import numpy as np  # noqa: E402
@@ -47,3 +48,11 @@ def has_device() -> bool:
 def rng() -> np.random.Generator:
     """The same numbers in every run."""
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def torchvision():
+    """torchvision beside torch's CPU build; timm can be imported after it. Tests that take it are marked `torch`."""
+    pytest.importorskip("torch")
+    importlib.import_module("tests.yardsticks.torchvision_shim")
+    return pytest.importorskip("torchvision")

@@ -16,19 +16,13 @@ SIZES = ((640, 480), (481, 641), (224, 224), (256, 256), (223, 500), (100, 90), 
 MODES = ("RGB", "L", "RGBA", "P", "LA", "1", "CMYK", "I;16", "exif", "transparent")
 
 
-def torchvision() -> None:
-    """Makes torchvision and timm importable beside torch's CPU build."""
-    pytest.importorskip("torch")
-    import tests.yardsticks.torchvision_shim  # noqa: F401
-
-
 def photo(size: tuple[int, int], seed: int) -> np.ndarray:
     """Smooth colours with edges and noise, (H, W, 3) uint8."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[0 : size[1], 0 : size[0]]
     waves = [np.sin(x / rng.uniform(3, 60) + y / rng.uniform(3, 60) + rng.uniform(0, 6)) for _ in range(3)]
-    pixels = 110 + 80 * np.stack(waves, -1) + 40 * ((x // 20 + y // 15) % 2)[..., None] + rng.normal(0, 12, (*x.shape, 3))
-    return np.clip(pixels, 0, 255).astype(np.uint8)
+    pixels = 110 + 80 * np.stack(waves, -1) + 40 * ((x // 20 + y // 15) % 2)[..., None]
+    return np.clip(pixels + rng.normal(0, 12, pixels.shape), 0, 255).astype(np.uint8)
 
 
 def picture(kind: str, size: tuple[int, int], seed: int) -> Image.Image:
@@ -74,15 +68,14 @@ def test_there_are_fifty_pictures():
 
 @pytest.mark.torch
 @pytest.mark.parametrize("number", range(len(PICTURES)))
-def test_equals_torchvision(number):
+def test_equals_torchvision(number, torchvision):
     """Both of torchvision's sizes, bilinear and bicubic, its own preset as the reference."""
-    torchvision()
-    from torchvision.transforms import InterpolationMode
     from torchvision.transforms._presets import ImageClassification
     kind, size = PICTURES[number]
     image = picture(kind, size, number)
     for resize, interpolation in ((256, "bilinear"), (232, "bicubic")):
-        reference = ImageClassification(crop_size=224, resize_size=resize, interpolation=InterpolationMode(interpolation))
+        theirs = torchvision.transforms.InterpolationMode(interpolation)
+        reference = ImageClassification(crop_size=224, resize_size=resize, interpolation=theirs)
         expected = reference(as_rgb(kind, image)).numpy()
         got = Preprocess(Preprocessing(resize, 224, interpolation))(image)
         assert got.dtype == zoo.float32 and got.shape == (3, 224, 224)
@@ -90,9 +83,8 @@ def test_equals_torchvision(number):
 
 
 @pytest.mark.torch
-def test_every_row_equals_timms_transform():
+def test_every_row_equals_timms_transform(torchvision):
     """The transform that timm itself builds for a row, at the resolution of the row's first accuracy."""
-    torchvision()
     from timm import get_pretrained_cfg
     from timm.data import create_transform, resolve_data_config
     image = Image.fromarray(photo((500, 375), 1))
@@ -133,7 +125,8 @@ def test_sources_of_one_picture(tmp_path):
 def test_alpha_and_grey_of_arrays():
     rgb = photo((240, 230), 3)
     alpha, grey = np.full((230, 240, 1), 7, np.uint8), np.asarray(Image.fromarray(rgb).convert("L"))
-    preprocess, as_grey = Preprocess(Preprocessing()), Preprocess(Preprocessing(8, 8, mean=(0.0,), std=(1.0,), channels=1))
+    preprocess = Preprocess(Preprocessing())
+    as_grey = Preprocess(Preprocessing(8, 8, mean=(0.0,), std=(1.0,), channels=1))
     with_alpha = np.concatenate([rgb, alpha], 2)
     assert (preprocess(with_alpha).numpy() == preprocess(rgb).numpy()).all()
     assert np.abs(preprocess(with_alpha / 255).numpy() - preprocess(rgb).numpy()).max() <= STEP * 1.001
