@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from zoo.hub import cache, hf
-from zoo.hub.errors import CorruptError, HubError, NotFoundError, OfflineError
+from zoo.hub.errors import CorruptError, HubError, NotFoundError, UnavailableError
 from zoo.hub.sources import HubFile, LocalFile, PackageFile, Source, parse
 from zoo.hub.stores import HubStore, Place, Request, Store, UrlStore
 from zoo.hub.verify import Expected, open_verified
@@ -105,7 +105,7 @@ def _from_store(store: Store, request: Request) -> Fetched:
     place = store.cached()
     for attempt in range(3):
         if attempt and request.offline:
-            raise OfflineError(f"{request.source}: {problem}, and offline mode forbids a download: load it once with a "
+            raise UnavailableError(f"{request.source}: {problem}, and offline mode forbids a download: load it once with a "
                                "network (offline=False, HF_HUB_OFFLINE unset), or pass the path of a copy")
         try:
             if attempt:

@@ -28,8 +28,8 @@ class AccessError(HubError, PermissionError):
     """The source wants a token, or one that may read this file."""
 
 
-class OfflineError(HubError, ConnectionError):
-    """The source cannot be reached, or may not be (offline), and the cache has no copy."""
+class UnavailableError(HubError, ConnectionError):
+    """The source cannot be reached, has a failure, or may not be asked (offline), and the cache has no copy."""
 
 
 class CorruptError(HubError, RuntimeError):
@@ -86,13 +86,16 @@ def from_network(error: Exception, source: str) -> HubError:
     if status in (401, 403):
         return AccessError(f"{source}: the server refused access (HTTP {status}): check HF_TOKEN, or remove it if "
                            "the file is public")
+    if status is not None and status < 400:
+        return HubError(f"{source}: a redirect that is not followed ({error}): check the address")
+    if status in TRANSIENT_STATUSES:
+        return UnavailableError(f"{source}: the server answered HTTP {status}; try again later")
     if status is not None:
-        advice = "try again later" if status in TRANSIENT_STATUSES else "check the address"
-        return HubError(f"{source}: the server answered HTTP {status}; {advice}")
+        return HubError(f"{source}: the server answered HTTP {status}; check the address")
     if BAD_CERTIFICATE in str(error):
         return HubError(f"{source}: the server's certificate is not trusted: {error}; behind a company proxy set "
                         "SSL_CERT_FILE to its certificate")
     if transient(error):
-        return OfflineError(f"{source}: no connection ({type(error).__name__}: {error}): check the network, proxies "
+        return UnavailableError(f"{source}: no connection ({type(error).__name__}: {error}): check the network, proxies "
                             "and HF_ENDPOINT; a file that is in the cache loads without a network")
     return HubError(f"{source}: {type(error).__name__}: {error}")

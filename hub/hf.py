@@ -2,6 +2,7 @@
 
 It is imported when first needed: it reads its settings from the environment at import, and brings an HTTP client.
 """
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urljoin
@@ -55,8 +56,7 @@ def ask(source: HubFile, revision: str, token: str | bool | None) -> Answer:
 def has_xet() -> bool:
     """Whether huggingface_hub would use Xet storage: installed and not switched off."""
     from huggingface_hub import constants
-    from huggingface_hub.utils import is_xet_available
-    return not constants.HF_HUB_DISABLE_XET and is_xet_available()
+    return not constants.HF_HUB_DISABLE_XET and importlib.util.find_spec("hf_xet") is not None
 
 
 def download(source: HubFile, commit: str, where: Folders, token: str | bool | None, progress: bool) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from zoo.hub import cache, hf, transfer
-from zoo.hub.errors import FULL_DISK, CorruptError, OfflineError, StorageError, storage_error
+from zoo.hub.errors import FULL_DISK, CorruptError, UnavailableError, StorageError, storage_error
 from zoo.hub.sources import HubFile, Url
 from zoo.hub.verify import Expected, announced, open_verified
 
@@ -119,7 +119,7 @@ class HubStore:
             return last
         try:
             return self._ask().commit
-        except OfflineError as error:
+        except UnavailableError as error:
             if last is None:
                 raise
             log.warning("%s; using the commit that is in the cache, %s", error, last)
@@ -127,7 +127,7 @@ class HubStore:
 
     def _ask(self) -> hf.Answer:
         if self.request.offline:
-            raise OfflineError(f"{self.source}: only the Hub can tell its hash, and offline mode forbids to ask: load "
+            raise UnavailableError(f"{self.source}: only the Hub can tell its hash, and offline mode forbids to ask: load "
                                "it once with a network, or pass sha256=")
         if self.answer is None:
             self.answer = hf.ask(self.source, self.commit or self.source.revision, self.request.token)
