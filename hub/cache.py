@@ -48,15 +48,40 @@ class Entry:
     last_read: float
 
 
+class Chosen:
+    """The folder that set_dir chose for calls without cache_dir."""
+    root: Path | None = None
+
+
+def set_dir(d: str | os.PathLike | None) -> None:
+    """Chooses the cache's folder for all calls without cache_dir; None: where HF_HOME says. torch.hub's name.
+
+    >>> from zoo import hub
+    >>> hub.set_dir("/data")
+    >>> hub.get_dir()
+    '/data'
+    >>> hub.set_dir(None)
+    """
+    Chosen.root = None if d is None else Path(d).expanduser()
+
+
+def get_dir() -> str:
+    """The cache's folder: the one that set_dir chose, else HF_HOME. torch.hub's name."""
+    if Chosen.root is not None:
+        return str(Chosen.root)
+    from huggingface_hub import constants
+    return constants.HF_HOME
+
+
 def folders(cache_dir=None) -> Folders:
-    """The cache's roots: below `cache_dir`, or where HF_HOME and HF_HUB_CACHE say.
+    """The cache's roots: below `cache_dir` or the folder of set_dir, else where HF_HOME and HF_HUB_CACHE say.
 
     >>> from zoo.hub.cache import folders
     >>> folders("/data").hub.as_posix()
     '/data/hub'
     """
-    if cache_dir is not None:
-        root = Path(cache_dir).expanduser()
+    if cache_dir is not None or Chosen.root is not None:
+        root = Path(cache_dir if cache_dir is not None else Chosen.root).expanduser()
         return Folders(root / "hub", root / "zoo")
     from huggingface_hub import constants
     return Folders(Path(constants.HF_HUB_CACHE), Path(constants.HF_HOME) / "zoo")

@@ -141,7 +141,7 @@ def path(name: str, weights: Any = "default", *, cache_dir: Any = None) -> Path:
     """Where the file of a model's weights lies in the cache, without a request.
 
     Raises:
-        OfflineError: it is not in the cache; hub.download puts it there.
+        HubError: it is not in the cache; hub.download puts it there.
 
     Example:
         >>> from zoo import hub

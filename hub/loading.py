@@ -14,7 +14,7 @@ from zoo.hub.client import Fetched, fetch
 from zoo.hub.errors import NotFoundError
 from zoo.hub.resolving import Access, Plan, resolve
 from zoo.models import key_maps, registry
-from zoo.models.base import FeaturePyramid, ImageModel, adapt_in_chans
+from zoo.models.base import FeaturePyramid, adapt_in_chans
 from zoo.models.preprocess import Preprocess
 from zoo.models.weights import Preprocessing
 from zoo.nn.init import skip_init

@@ -78,7 +78,7 @@ def save_pretrained(
     check(model, about)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write(folder / WEIGHTS, {key: fetch(value.array) for key, value in model.state_dict().items()}, format="safetensors")
+    write(folder / WEIGHTS, {key: fetch(value.array) for key, value in model.state_dict().items()})
     replace_text(folder / CONFIG, config.render(about, model.first_conv, model.classifier_name))
     replace_text(folder / CARD, card(model, about, row, metrics or {}, folder / WEIGHTS))
     return folder
@@ -149,7 +149,8 @@ def accuracy(metrics: Mapping[str, float]) -> str:
     """A table of what was measured on these weights, or the statement that nothing was."""
     if not metrics:
         return "None was measured on these weights when they were saved."
-    return "\n".join(["| measured | value |", "|---|---|", *(f"| {name} | {value:g} |" for name, value in metrics.items())])
+    rows = (f"| {name} | {value:g} |" for name, value in metrics.items())
+    return "\n".join(["| measured | value |", "|---|---|", *rows])
 
 
 def push(

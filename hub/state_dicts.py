@@ -1,4 +1,4 @@
-"""State dicts by path or address: hub.load_state_dict, and torch.hub's load_state_dict_from_url, get_dir, set_dir."""
+"""State dicts by path or address: hub.load_state_dict, and torch.hub's load_state_dict_from_url."""
 
 import os
 import re
@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 
 from zoo.autograd.tensor import Tensor, wrap
 from zoo.checkpoint import read_state_dict
-from zoo.hub import cache
 from zoo.hub.client import fetch
 from zoo.serialization import load
 
@@ -63,6 +62,6 @@ def load_state_dict_from_url(
     """
     prefix = re.search(r"-([0-9a-f]{8,64})\.", urlsplit(url).path) if check_hash else None
     if check_hash and prefix is None:
-        raise ValueError(f"load_state_dict_from_url: check_hash wants a name that ends in -<sha256>.<suffix>, got {url}")
+        raise ValueError(f"load_state_dict_from_url: check_hash wants a name ending in -<sha256>.<suffix>, got {url}")
     with fetch(url, sha256_prefix=prefix and prefix[1], progress=progress, cache_dir=model_dir) as found:
         return load(found.file, map_location)
