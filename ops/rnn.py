@@ -8,7 +8,7 @@ ended keeps its state; one that has not begun has its initial state: this is all
 Gates have torch's order: i, f, g, o of LSTM (Hochreiter and Schmidhuber, 1997), r, z, n of GRU (Cho et al., 2014).
 """
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -66,8 +66,8 @@ def check_sequence(op: str, gates: int, x, h0, w_ih, w_hh, biases: tuple, batch_
         if bias is not None and tuple(bias.shape) != (rows,):
             raise ShapeError(f"{op}: wants biases ({rows},), got {tuple(bias.shape)}")
     batch = h0.shape[0]
-    if not batch_sizes or batch_sizes[0] != batch or any(a < b for a, b in zip(batch_sizes, batch_sizes[1:], strict=False)) \
-            or batch_sizes[-1] < min(batch, 1):
+    if not batch_sizes or batch_sizes[0] != batch or batch_sizes[-1] < min(batch, 1) \
+            or any(a < b for a, b in pairwise(batch_sizes)):
         raise ShapeError(f"{op}: wants at least one step, of {batch} rows at first and never more, got {batch_sizes}")
     return rows // gates
 
@@ -376,7 +376,7 @@ class gru:
     """r, z = sigmoid(w_ih x + b_ih + w_hh h + b_hh); n = tanh(w_ih x + b_ih + r (w_hh h + b_hh)); h = (1 - z) n + z h.
 
     x (N, I), h0 (B, H), w_ih (3H, I), w_hh (3H, H), b_ih and b_hh (3H,) or None -> y (N, H), each sequence's last h
-    (B, H), and for the backward pass, float32 or wider, gates (N, 3H): r, z, n, and hidden (N, H): the state's part of n.
+    (B, H), and for the backward pass, float32 or wider, gates (N, 3H): r, z, n, and hidden (N, H): w_hh h + b_hh of n.
     """
     outputs = ("y", "hn", "gates", "hidden")
     reserve = ("gates", "hidden")

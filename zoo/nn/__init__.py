@@ -116,6 +116,14 @@ from zoo.nn.pooling import MaxPool3d as MaxPool3d
 from zoo.nn.pooling import MaxUnpool1d as MaxUnpool1d
 from zoo.nn.pooling import MaxUnpool2d as MaxUnpool2d
 from zoo.nn.pooling import MaxUnpool3d as MaxUnpool3d
+from zoo.nn.rnn import GRU as GRU
+from zoo.nn.rnn import LSTM as LSTM
+from zoo.nn.rnn import RNN as RNN
+from zoo.nn.rnn import GRUCell as GRUCell
+from zoo.nn.rnn import LSTMCell as LSTMCell
+from zoo.nn.rnn import RNNBase as RNNBase
+from zoo.nn.rnn import RNNCell as RNNCell
+from zoo.nn.rnn import RNNCellBase as RNNCellBase
 from zoo.nn.vision import ChannelShuffle as ChannelShuffle
 from zoo.nn.vision import CosineSimilarity as CosineSimilarity
 from zoo.nn.vision import Fold as Fold

@@ -1,4 +1,4 @@
-"""Gradient clipping, and parameters as one vector: torch.nn.utils."""
+"""Gradient clipping, and parameters as one vector."""
 
 from collections.abc import Iterable
 
