@@ -182,11 +182,10 @@ def collect(node: Pick, g: Any, pending: dict, heap: list) -> None:
 
 
 def filled(gs: list, node: Node, tensor: Callable, create_graph: bool):
-    """An output that nobody used has a gradient of zeros; the op's reserve has none."""
+    """An output that nobody used has a gradient of zeros."""
     like = next(g for g in gs if g is not None)
-    last = len(gs) - (len(node.plan.op.reserve) if node.plan else 0)
-    for k, (g, shape, dtype) in enumerate(zip(gs, node.shape, node.dtype, strict=True)):
-        if g is None and k < last:
+    for g, shape, dtype in zip(gs, node.shape, node.dtype, strict=True):
+        if g is None:
             g = constant(np.zeros(shape, dtype), like)
             g = tensor(g) if create_graph else g
         yield g

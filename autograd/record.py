@@ -55,26 +55,29 @@ CALL_MANY = """
 def {name}({all}):
     wanted = 0{inputs}
     {outputs} = forward({raw})
-    outs = ({wrapped})
+    outs = {wrapped}
     if wanted and MODE.grad:
         {branches}
         node = new_node(Node)
         node.plan = plan
         node.saved = saved
         node.edges = edges
-        node.shape = ({shapes})
-        node.dtype = ({dtypes})
-        node.clock = ({clocks})
+        node.shape = {shapes}
+        node.dtype = {dtypes}
+        node.clock = {clocks}
         node.hooks = None
         node.seq = tick()
         if ANOMALY:
             mark(node)
-        for k, out in enumerate(outs[:{differentiable}]):
-            if out.array.dtype in INEXACT:
-                out.requires_grad = True
-                out.node = pick(node, k)
+        {hang}
     return outs
 """
+HANG = """outs[0].requires_grad = True
+        outs[0].node = node"""
+HANG_MANY = """for k, out in enumerate(outs[:{count}]):
+            if out.array.dtype in INEXACT:
+                out.requires_grad = True
+                out.node = pick(node, k)"""
 BRANCH = """if wanted == {wanted}:
             plan, saved, edges = plan{wanted}, {plan.saved}, {plan.edges}
         """
@@ -85,6 +88,11 @@ NEW = """out = new_tensor(Tensor)
 NEW_VIEW = (
     """out = view_of({first}, y, op, ({rest})) if type({first}) in TENSORS and shares({first}_, y) else wrap(y)"""
 )
+
+
+def several(form: str, names: tuple) -> str:
+    """The text of a tuple: `form` with each name, and its number."""
+    return "(" + "".join(f"{form.format(name, k)}, " for k, name in enumerate(names)) + ")"
 
 
 def write(op: Op, names: dict) -> Callable:
@@ -104,15 +112,15 @@ def write(op: Op, names: dict) -> Callable:
     )
     if len(op.outputs) > 1:
         def each(form):
-            return "".join(f"{form.format(y)}, " for y in op.outputs)
+            return form.format(op.tracked[0], 0) if len(op.tracked) == 1 else several(form, op.tracked)
 
         text = CALL_MANY.format(
-            outputs=each("{}"),
-            wrapped=each("wrap({})"),
+            outputs=several("{}", op.outputs),
+            wrapped=several("wrap({})", op.outputs),
             shapes=each("{}.shape"),
             dtypes=each("{}.dtype"),
-            clocks="".join(f"outs[{k}].clock, " for k in range(len(op.outputs))),
-            differentiable=len(op.outputs) - len(op.reserve),
+            clocks=each("outs[{1}].clock"),
+            hang=HANG if len(op.tracked) == 1 else HANG_MANY.format(count=len(op.tracked)),
             **parts,
         )
     else:

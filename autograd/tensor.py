@@ -1,4 +1,5 @@
 """Tensor: an array that remembers how it was made."""
+import functools
 import itertools
 import sys
 import weakref
@@ -324,9 +325,9 @@ def remember(op: Op, args: tuple, y):
             wanted |= 1 << i
     if wanted:
         node = node_for(op, args, wanted, outs)
-        for k, out in enumerate(outs if isinstance(outs, tuple) else (outs,)):
-            if out.array.dtype in INEXACT and op.outputs[k] not in op.reserve:
-                out.node, out.requires_grad = pick(node, k) if isinstance(outs, tuple) else node, True
+        for k, out in enumerate((outs if isinstance(outs, tuple) else (outs,))[:len(op.tracked)]):
+            if out.array.dtype in INEXACT:
+                out.node, out.requires_grad = node if len(op.tracked) == 1 else pick(node, k), True
     return outs
 
 
@@ -338,11 +339,10 @@ def node_for(op: Op, args: tuple, wanted: int, outs) -> Node:
     node = object.__new__(Node if type(raws[0]) is np.ndarray else ForeignNode)
     node.plan, node.hooks, node.seq = plan, None, tick()
     node.saved, node.edges = plan.save(*args, *extra)
-    if isinstance(outs, tuple):
-        node.shape, node.dtype = tuple(r.shape for r in raws), tuple(r.dtype for r in raws)
-        node.clock = tuple(out.clock for out in outs)
-    else:
-        node.shape, node.dtype, node.clock = raws[0].shape, raws[0].dtype, outs.clock
+    node.shape, node.dtype, node.clock = raws[0].shape, raws[0].dtype, ys[0].clock
+    if (count := len(op.tracked)) > 1:
+        node.shape, node.dtype = tuple(r.shape for r in raws[:count]), tuple(r.dtype for r in raws[:count])
+        node.clock = tuple(out.clock for out in ys[:count])
     if ANOMALY:
         mark(node)
     return node
@@ -357,6 +357,19 @@ def mark(node: Node) -> None:
 
 
 # --- backward --------------------------------------------------------------------------------------------------------
+@functools.cache
+def unit(dtype) -> np.ndarray:
+    """The gradient that a scalar's backward pass begins with, made once."""
+    one = np.ones((), dtype)
+    one.flags.writeable = False
+    return one
+
+
+def listed(x) -> list:
+    """A Tensor alone, or some, as a list."""
+    return [x] if isinstance(x, Tensor) else list(x)
+
+
 def roots_of(name: str, outputs: list, grads: list, create_graph: bool) -> tuple[list, list]:
     """Where a backward pass begins, and the gradients it begins with."""
     roots, begin = [], []
@@ -368,7 +381,8 @@ def roots_of(name: str, outputs: list, grads: list, create_graph: bool) -> tuple
                 raise GradError(
                     f"{name}: a gradient can be left out only for a scalar, got an output of shape {out.shape}"
                 )
-            g = wrap(put(np.ones(out.shape, out.dtype), out.device))
+            scalar = type(out.array) is np.ndarray and not out.array.ndim
+            g = wrap(unit(out.dtype) if scalar else put(np.ones(out.shape, out.dtype), out.device))
         elif not isinstance(g, Tensor):
             g = wrap(np.asarray(g, out.dtype))
         if g.shape != out.shape:
@@ -392,32 +406,18 @@ def owned(g, given: set):
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None) -> None:
     """Adds the gradients of the sum of `tensors` to the leaves they were made from; see Tensor.backward."""
-    tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-    grads = (
-        [None] * len(tensors)
-        if grad_tensors is None
-        else [grad_tensors]
-        if isinstance(grad_tensors, Tensor)
-        else list(grad_tensors)
-    )
+    tensors = listed(tensors)
+    grads = [None] * len(tensors) if grad_tensors is None else listed(grad_tensors)
     if len(grads) != len(tensors):
-        raise GradError(
-            f"backward: wants one gradient per tensor, got {len(tensors)} tensors and {len(grads)} gradients"
-        )
-    wanted = None if inputs is None else {x.node or x for x in ([inputs] if isinstance(inputs, Tensor) else inputs)}
-    holders = (
-        {} if inputs is None else {x.node: x for x in ([inputs] if isinstance(inputs, Tensor) else inputs) if x.node}
-    )
+        raise GradError(f"backward: wants a gradient per tensor, got {len(tensors)} tensors and {len(grads)} gradients")
+    wanted, holders = None, {}
+    if inputs is not None:
+        wanted = {x.node or x for x in listed(inputs)}
+        holders = {x.node: x for x in listed(inputs) if x.node}
     roots, begin = roots_of("backward", tensors, grads, create_graph)
-    given = {id(g) if isinstance(g, np.ndarray) else id(getattr(g, "owner", g)) for g in begin}
-    found = run(
-        roots,
-        begin,
-        retain_graph=create_graph if retain_graph is None else retain_graph,
-        create_graph=create_graph,
-        tensor=wrap,
-        wanted=wanted,
-    )
+    given = {id(g) if type(g) is np.ndarray else id(getattr(g, "owner", g)) for g in begin}
+    retain = create_graph if retain_graph is None else retain_graph
+    found = run(roots, begin, retain_graph=retain, create_graph=create_graph, tensor=wrap, wanted=wanted)
     for edge, g in found.items():
         leaf = edge if isinstance(edge, Tensor) else holders[edge]
         if create_graph:
@@ -463,9 +463,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         >>> zoo.autograd.grad(x * x, x)
         (tensor(6.),)
     """
-    outputs, inputs = ([x] if isinstance(x, Tensor) else list(x) for x in (outputs, inputs))
-    grads = [None] * len(outputs) if grad_outputs is None else grad_outputs
-    grads = [grads] if isinstance(grads, Tensor) else list(grads)
+    outputs, inputs = listed(outputs), listed(inputs)
+    grads = [None] * len(outputs) if grad_outputs is None else listed(grad_outputs)
     if is_grads_batched:
         raise NotImplementedError("grad: is_grads_batched is not built; call grad once per vector")
     if len(grads) != len(outputs):

@@ -1,4 +1,6 @@
 """Cross entropy of logits with class indices, whole in one op: the other losses are composed in face/loss.py."""
+import functools
+
 import numpy as np
 
 from zoo.ops.device import constant
@@ -30,18 +32,30 @@ def live_rows(target, classes: int, ignore_index: int):
     return live
 
 
+@functools.lru_cache(64)
+def numbers(n: int):
+    """0 ... n - 1, as an index."""
+    return np.arange(n)
+
+
+@functools.lru_cache(64)
+def ones(n: int, dtype):
+    """n times 1, to be read only."""
+    return np.ones(n, dtype)
+
+
 def block_of(input, target, label_smoothing):
     """Loss and logsumexp of each row of one block."""
-    top = np.maximum.reduce(input, axis=1, keepdims=True)
-    z = input - top
-    picked = z[np.arange(len(z)), target]
+    top = np.maximum.reduce(input, axis=1)
+    z = input - top[:, None]
+    picked = z[numbers(len(z)), target]
     if label_smoothing:
         picked = (1 - label_smoothing) * picked + label_smoothing / z.shape[1] * np.add.reduce(z, axis=1)
     np.exp(z, out=z)
-    lse = z.dot(np.ones(z.shape[1], z.dtype))               # a matrix-vector product sums faster than add.reduce
+    lse = z.dot(ones(z.shape[1], z.dtype))                   # a matrix-vector product sums faster than add.reduce
     np.log(lse, out=lse)
     loss = lse - picked
-    lse += top[:, 0]
+    lse += top
     return loss, lse
 
 
@@ -62,6 +76,7 @@ class cross_entropy_loss:
         1.3862943649291992
     """
     outputs = ("loss", "lse")
+    reserve = ("lse",)
 
     def check(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0):
         if input.ndim != 2 or target.shape != input.shape[:1]:
@@ -100,8 +115,8 @@ class cross_entropy_loss:
                 loss = loss / input.dtype.type(n if live is None else np.count_nonzero(live))
         return np.asarray(loss, dtype), lse
 
-    def dinput(dloss, dlse, input, target, lse, ignore_index, reduction, label_smoothing):
-        return cross_entropy_loss_grad(dloss, dlse, input, target, lse, ignore_index, reduction, label_smoothing)
+    def dinput(dloss, input, target, lse, ignore_index, reduction, label_smoothing):
+        return cross_entropy_loss_grad(dloss, input, target, lse, ignore_index, reduction, label_smoothing)
 
     def samples(rng):
         def case(n, c, *options):
@@ -120,11 +135,11 @@ class cross_entropy_loss:
 
 @structured
 class cross_entropy_loss_grad:
-    """Gradient by the logits (N, C): (softmax - smoothed one-hot) * dloss / count, plus softmax * dlse."""
-    def check(dloss, dlse, input, target, lse, ignore_index, reduction, label_smoothing):
+    """Gradient by the logits (N, C): (softmax - smoothed one-hot) * dloss / count; lse is the logsumexp of input."""
+    def check(dloss, input, target, lse, ignore_index, reduction, label_smoothing):
         return Spec(input.shape, input.dtype)
 
-    def forward(dloss, dlse, input, target, lse, ignore_index, reduction, label_smoothing):
+    def forward(dloss, input, target, lse, ignore_index, reduction, label_smoothing):
         n, classes = input.shape
         live = live_rows(target, classes, ignore_index)
         scale = dloss.astype(lse.dtype, copy=False)
@@ -135,15 +150,15 @@ class cross_entropy_loss_grad:
             target = np.where(live, target, 0)
         z = input - lse[:, None]
         np.exp(z, out=z)
-        z *= (scale + dlse)[:, None]
+        z *= scale[:, None] if scale.ndim else scale
         if label_smoothing:
             z -= np.reshape(scale * (label_smoothing / classes), (-1, 1))
             scale = scale * (1 - label_smoothing)
         if z.size:
-            z[np.arange(n), target] -= scale
+            z[numbers(n), target] -= scale
         return z.astype(input.dtype, copy=False)
 
-    def decompose(dloss, dlse, input, target, lse, ignore_index, reduction, label_smoothing):
+    def decompose(dloss, input, target, lse, ignore_index, reduction, label_smoothing):
         (n, classes), dtype, eq = input.shape, lse.dtype, OPS["eq"]
         live = 1.0 - cast(eq(target, ignore_index), dtype)
         scale = cast(dloss, dtype) * live
@@ -151,14 +166,13 @@ class cross_entropy_loss_grad:
             scale = scale / OPS["maximum"](sum_to(live, ()), 1.0)
         hit = cast(eq(reshape(target, (n, 1)), constant(np.arange(classes), input)), dtype)
         expected = hit * (1 - label_smoothing) + label_smoothing / max(classes, 1)
-        softmax = OPS["exp"](cast(input, dtype) - reshape(lse, (n, 1)))
-        dx = softmax * reshape(scale + dlse, (n, 1)) - expected * reshape(scale, (n, 1))
-        return cast(dx, input.dtype)
+        softmax = OPS["softmax"](cast(input, dtype), 1)          # not by lse, which has no gradient
+        return cast((softmax - expected) * reshape(scale, (n, 1)), input.dtype)
 
     def samples(rng):
         def case(n, c, reduction, *options):
             x = rng.normal(size=(n, c))
-            return (rng.normal(size=(n,) if reduction == "none" else ()), rng.normal(size=n), x, rng.integers(0, c, n),
+            return (rng.normal(size=(n,) if reduction == "none" else ()), x, rng.integers(0, c, n),
                     np.log(np.exp(x).sum(1)), *options)
         return {"ordinary": [case(4, 5, "mean", -100, "mean", 0.0), case(4, 5, "none", 1, "none", 0.1)],
                 "empty": [case(0, 5, "mean", -100, "mean", 0.0)], "0-d": "the op takes (N, C)",

@@ -73,9 +73,9 @@ def reduce_rows(loss, target, y, N, ignore, SUM: tl.constexpr, MEAN: tl.constexp
 
 
 @triton.jit(do_not_specialize=["N", "CD", "ignore"])
-def cross_entropy_grad(dloss, dlse, x, target, lse, count, dx, N, CD, ignore, smooth: "fp64", DIV: tl.constexpr,  # noqa: F821
+def cross_entropy_grad(dloss, x, target, lse, count, dx, N, CD, ignore, smooth: "fp64", DIV: tl.constexpr,  # noqa: F821
                        ROWS: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
-    """dx, x (N, C), C = CD*DIV; target, lse, dlse (N,); dloss (N,) with ROWS, else (); count () or None.
+    """dx, x (N, C), C = CD*DIV; target, lse (N,); dloss (N,) with ROWS, else (); count () or None.
 
     Grid: (ceil(N / BM), ceil(C / BN)).
     """
@@ -90,11 +90,10 @@ def cross_entropy_grad(dloss, dlse, x, target, lse, count, dx, N, CD, ignore, sm
     if count is not None:
         scale = scale / tl.load(count)
     scale = tl.where(t == ignore, 0.0, scale)
-    both = scale + tl.load(dlse + rm, mask=rows, other=0.0).to(WIDE)
     v = tl.load(x + rm[:, None] * C + rn[None, :], mask=inside, other=0.0).to(WIDE)
     p = tl.exp(v - tl.load(lse + rm, mask=rows, other=0.0)[:, None])
     expected = tl.where(rn[None, :] == t[:, None], 1 - smooth + smooth / C, smooth / C)
-    out = p * both[:, None] - expected * scale[:, None]
+    out = (p - expected) * scale[:, None]
     tl.store(dx + rm[:, None] * C + rn[None, :], out.to(dx.dtype.element_ty), mask=inside)
 
 
@@ -131,8 +130,8 @@ def cross_entropy_loss(input, target, ignore_index=-100, reduction="mean", label
     return y, lse
 
 
-def cross_entropy_loss_grad(dloss, dlse, input, target, lse, ignore_index, reduction, label_smoothing):
-    x, t, dloss, dlse = _dense(input), _dense(target), _dense(dloss), _dense(dlse)
+def cross_entropy_loss_grad(dloss, input, target, lse, ignore_index, reduction, label_smoothing):
+    x, t, dloss = _dense(input), _dense(target), _dense(dloss)
     (n, classes), device = x.shape, x.device
     wide = tl.float64 if lse.dtype == float64 else tl.float32
     dx = cuda.empty(x.shape, x.dtype, device)
@@ -142,7 +141,6 @@ def cross_entropy_loss_grad(dloss, dlse, input, target, lse, ignore_index, reduc
         cuda.launch(reduce_rows, (1,), None, t, count, n, int(ignore_index), SUM=False, MEAN=False, BLOCK=1024)
     bm, bn = _tile(classes)
     div = _aligned(classes)
-    cuda.launch(cross_entropy_grad, (-(-n // bm), -(-classes // bn)), dloss, dlse, x, t, _dense(lse), count, dx, n,
-                classes // div, int(ignore_index), float(label_smoothing), DIV=div, ROWS=int(dloss.ndim == 1),
-                WIDE=wide, BM=bm, BN=bn, num_warps=4)
+    cuda.launch(cross_entropy_grad, (-(-n // bm), -(-classes // bn)), dloss, x, t, _dense(lse), count, dx, n,
+                classes // div, int(ignore_index), float(label_smoothing), DIV=div, ROWS=int(dloss.ndim == 1), WIDE=wide, BM=bm, BN=bn, num_warps=4)
     return dx

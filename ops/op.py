@@ -51,7 +51,7 @@ class Op:
     backward: Callable | None = None          # instead: f(dy, what it reads, wanted) -> a gradient per `differentiable`
     differentiable: tuple[str, ...] = ()      # the inputs that have a gradient
     outputs: tuple[str, ...] = ("y",)         # more than one name: forward returns a tuple
-    reserve: tuple[str, ...] = ()             # the last of these, if for the backward pass alone: they have no gradient
+    reserve: tuple[str, ...] = ()             # the last of these, if made for the backward pass alone: not tracked
     check: Any = None                         # a Callable: same arguments -> Spec (or a tuple of them), or raises
     decompose: Any = None                     # the same thing said in other ops, for what records or has no kernel
     view: bool = False                        # may the output share memory with the first input?
@@ -70,6 +70,7 @@ class Op:
         put("variadic", variadic)
         put("arity", -1 if self.variadic else len(self.parameters))
         put("differentiable", self.differentiable or tuple(p for p in self.parameters if p in self.derivatives))
+        put("tracked", self.outputs[:len(self.outputs) - len(self.reserve)])
         put("plans", {})
         put("handlers", {})
         put("__doc__", self.forward.__doc__)
@@ -184,7 +185,7 @@ def reads_of(derivative: Callable, gradients: tuple) -> list[str]:
 
 
 def make_plan(op: Op, wanted: int, names: tuple[str, ...]) -> Plan:
-    gradients = tuple(f"d{y}" for y in op.outputs)
+    gradients = tuple(f"d{y}" for y in op.tracked)
     star = op.parameters[-1] if op.variadic else None
     fixed = len(op.parameters) - 1 if star else len(names)
     chosen = [i for i in range(len(names)) if wanted >> i & 1]
@@ -212,7 +213,7 @@ def make_plan(op: Op, wanted: int, names: tuple[str, ...]) -> Plan:
     bare = eval(body, {**space, **{k: getattr(d, "bare", None) or getattr(d, "forward", d) for k, d in table.items()}})
     saved = "(" + "".join(f"{spell(n, star, names, fixed)}, " for n in reads) + ")"
     edges = "(" + "".join(f"{names[i]}.node or {names[i]}, " for i in chosen) + ")"
-    outputs = tuple((k, op.outputs.index(n)) for k, n in enumerate(reads) if n in op.outputs)
+    outputs = tuple((k, op.tracked.index(n)) for k, n in enumerate(reads) if n in op.tracked)
     arguments = ", ".join((*names, *(y for y in op.outputs if y not in names)))
     save = eval(f"lambda {arguments}: ({saved}, {edges})")
     holds = any(n in op.outputs or n in op.differentiable for n in reads)
