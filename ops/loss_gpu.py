@@ -142,5 +142,6 @@ def cross_entropy_loss_grad(dloss, input, target, lse, ignore_index, reduction, 
     bm, bn = _tile(classes)
     div = _aligned(classes)
     cuda.launch(cross_entropy_grad, (-(-n // bm), -(-classes // bn)), dloss, x, t, _dense(lse), count, dx, n,
-                classes // div, int(ignore_index), float(label_smoothing), DIV=div, ROWS=int(dloss.ndim == 1), WIDE=wide, BM=bm, BN=bn, num_warps=4)
+                classes // div, int(ignore_index), float(label_smoothing), DIV=div, ROWS=int(dloss.ndim == 1),
+                WIDE=wide, BM=bm, BN=bn, num_warps=4)
     return dx
