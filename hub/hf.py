@@ -3,6 +3,8 @@
 It is imported when first needed: it reads its settings from the environment at import, and brings an HTTP client.
 """
 import importlib.util
+import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urljoin
@@ -12,6 +14,11 @@ from zoo.hub.errors import CorruptError
 from zoo.hub.sources import COMMIT, HubFile, check_url
 from zoo.hub.transfer import ANSWER_SECONDS, repeated, without_token
 from zoo.hub.verify import Expected, announced
+
+# hf_xet's own retries keep a blocked storage service waiting for 113 s when it refuses connections, and for more than
+# 200 s when it is silent; plain HTTP is there to fall back on. These are its settings, unless the user has set them.
+XET_PATIENCE = {"HF_XET_CLIENT_RETRY_MAX_ATTEMPTS": "1", "HF_XET_CLIENT_RETRY_MAX_DURATION": "5s",
+                "HF_XET_CLIENT_CONNECT_TIMEOUT": "5s", "HF_XET_CLIENT_READ_TIMEOUT": "10s"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +74,23 @@ def download(source: HubFile, commit: str, where: Folders, token: str | bool | N
     if silence:
         disable_progress_bars()
     try:
-        return Path(hf_hub_download(source.repo, source.file, revision=commit, cache_dir=where.hub, token=token))
+        with _short_xet_retries():
+            return Path(hf_hub_download(source.repo, source.file, revision=commit, cache_dir=where.hub, token=token))
     finally:
         if silence:
             enable_progress_bars()
+
+
+@contextmanager
+def _short_xet_retries():
+    """hf_xet reads its settings from the environment when its session begins, in the process's first Xet download."""
+    ours = {name: value for name, value in XET_PATIENCE.items() if name not in os.environ}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            os.environ.pop(name, None)
 
 
 def headers(token: str | bool | None, url: str) -> dict[str, str]:

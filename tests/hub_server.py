@@ -6,7 +6,6 @@ under /plain/. `faults` breaks the next answers. `Client` runs `fetch` in one ch
 HF_ENDPOINT when it is imported.
 """
 import hashlib
-import json
 import multiprocessing
 import os
 import socket
@@ -94,8 +93,9 @@ class Handler(BaseHTTPRequestHandler):
             self.body(hub.blobs().get(self.path.rpartition("/")[2]), fault)
         elif "/resolve/" in self.path:
             self.resolve(fault)
-        elif "/xet-read-token/" in self.path and hub.xet_token is not None:
-            self.reply(200, json.dumps(hub.xet_token).encode(), {})
+        elif "/xet-read-token/" in self.path and hub.xet_storage:
+            self.reply(200, b"", {"X-Xet-Cas-Url": hub.xet_storage, "X-Xet-Access-Token": "t",
+                                  "X-Xet-Token-Expiration": "4000000000"})
         else:
             self.reply(404, b"", {})
 
@@ -204,7 +204,7 @@ class HubServer:
         self.plain: dict[str, bytes] = {}
         self.faults: list[Fault] = []
         self.requests: list[tuple[str, str, str, Message]] = []
-        self.xet_token: dict | None = None
+        self.xet_storage: str | None = None           # the address of Xet storage; None: its tokens' route answers 404
 
     def add(self, repo: str, name: str, data: bytes, *, branch: str = "main", **options) -> str:
         """A new commit of the branch that has the file; its 40 hex digits."""
@@ -257,7 +257,8 @@ def settings(url: str, **more: str) -> dict[str, str]:
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HF_HUB_CACHE", "HF_HUB_DISABLE_XET", "HF_HOME"):
         kept.pop(name, None)
     return kept | {"HF_ENDPOINT": url, "HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_UPDATE_CHECK": "1",
-                   "HF_HUB_DOWNLOAD_TIMEOUT": "1", "PYTHONPATH": str(ROOT)} | more
+                   "HF_HUB_DOWNLOAD_TIMEOUT": "1", "HF_XET_CLIENT_READ_TIMEOUT": "1s",
+                   "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [kept.get("PYTHONPATH")])])} | more
 
 
 def begin(environment: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.hub_server import Client, Fault, HubServer, sha256, start_fetch
+from tests.hub_server import Client, Fault, HubServer, fetch_here, sha256, start_fetch
 from zoo.hub.errors import AccessError, CorruptError, HubError, NotFoundError, UnavailableError, StorageError
 
 REPO, FILE = "timm/net.tag", "model.safetensors"
@@ -235,15 +235,39 @@ def test_xet_without_a_token_falls_back(server, client, tmp_path):
     assert server.asked().count(("GET", "cdn")) == 1
 
 
-def test_xet_storage_that_is_blocked_falls_back(server, client, tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        server.add(REPO, FILE, OTHER, xet=True)
-        server.xet_token = {"accessToken": "t", "exp": 4_000_000_000,
-                            "casUrl": f"http://127.0.0.1:{taken.getsockname()[1]}"}
+@pytest.mark.parametrize("how", ["closed", "silent"])
+def test_xet_storage_that_is_blocked_falls_back(server, tmp_path, how):
+    """In seconds; hf_xet's own retries take 113 s for a closed port and more than 200 s for a silent one."""
+    server.add(REPO, FILE, OTHER, xet=True)
+    client = Client(server.url)                    # hf_xet reads its settings once in a process
+    with socket.socket() as storage:
+        storage.bind(("127.0.0.1", 0))
+        if how == "silent":
+            storage.listen()
+        server.xet_storage = f"http://127.0.0.1:{storage.getsockname()[1]}"
         got = client.fetch(SOURCE, cache_dir=tmp_path)
-    assert got.data == OTHER
+        client.close()
+    assert got.data == OTHER and got.seconds < 15
+    assert [path for _, _, path, _ in server.requests if "xet-read-token" in path]
     assert server.asked().count(("GET", "cdn")) == 1
+
+
+def fetch_with_xet_sending(data: bytes, folder) -> bytes:
+    """In the child: Xet storage cannot be had here, so its transfer alone is replaced."""
+    from unittest.mock import patch
+    with patch("huggingface_hub.file_download.xet_get", lambda *, incomplete_path, **rest:
+               incomplete_path.write_bytes(data)):
+        return fetch_here(SOURCE, {"cache_dir": folder}).data
+
+
+@pytest.mark.parametrize("sent", ["right", "wrong"])
+def test_bytes_from_xet_are_checked(server, client, tmp_path, sent):
+    """Right ones need no plain HTTP; wrong ones are thrown away and fetched over plain HTTP."""
+    server.add(REPO, FILE, DATA, xet=True)
+    assert client.call(fetch_with_xet_sending, DATA if sent == "right" else OTHER, tmp_path) == DATA
+    assert server.asked().count(("GET", "cdn")) == (0 if sent == "right" else 1)
+    assert {sha256(DATA)} == {sha256(path.read_bytes()) for path in (tmp_path / "hub").rglob("*")
+                              if path.is_file() and path.stat().st_size > 1_000_000}
 
 
 # -- processes
