@@ -1,0 +1,209 @@
+"""Launches of the recurrent layers: one for the whole time loop where the weights fit on the chip, else one a step.
+
+The loop's programs wait for each other, so all must run at once: the launch is cooperative, which makes the driver
+refuse what would hang. In the interpreter, where programs run one after another, the loop is a single program.
+"""
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from zoo.ops import cuda
+from zoo.ops import rnn as contract
+from zoo.ops.cuda import DeviceArray, mode
+from zoo.ops.dtypes import HALVES, float32, float64, int32
+from zoo.ops.index import embedding
+from zoo.ops.matmul import Precision, linear, linear_input_grad
+from zoo.ops.op import OPS
+from zoo.ops.pointwise_gpu import contiguous_copy
+from zoo.ops.rnn_backward_gpu import gru_steps_back, lstm_steps_back, rnn_steps_back
+from zoo.ops.rnn_forward_gpu import gru_steps, lstm_steps, rnn_steps
+from zoo.ops.shape import cast
+
+ON_CHIP = 160 * 1024                  # bytes of weights and states that a program may hold: compute capability 8.0 has 163
+A100 = 108                            # multiprocessors that a dry run plans for
+LARGEST = 4096                        # columns of one product in the loop
+
+
+class Plan(NamedTuple):
+    """How a loop is cut into programs, and whether it is one launch."""
+    RESIDENT: bool
+    PRECISION: str
+    BB: int
+    BH: int
+    BK: int
+    num_warps: int
+
+    def programs(self, batch: int, size: int) -> int:
+        return -(-batch // self.BB) * -(-size // self.BH)
+
+
+def _power(n: int, least: int = 16) -> int:
+    return max(least, triton.next_power_of_2(n))
+
+
+def _plan(batch: int, size: int, gates: int, depth: int, dtype) -> Plan:
+    """For `gates` weight matrices in a program and products of `depth` columns.
+
+    A loop wants tensor cores, whose operands are read from shared memory: float64, and what does not fit, goes by steps.
+    """
+    bb = min(32, _power(batch))
+    single = cuda.is_interpreting() and not mode.dry
+    for bh in (64, 32, 16):
+        tile = Plan(True, _precision(dtype, True), bb, bh, _power(depth), 8 if bh > 16 else 4)
+        if single:
+            tile = tile._replace(BB=_power(batch), BH=_power(size))
+        held = (tile.BK * (gates * tile.BH + tile.BB)) * dtype.itemsize
+        limit = 1 if single else A100 if mode.dry else cuda.multiprocessors()
+        fits = held <= ON_CHIP and tile.BK <= LARGEST and tile.programs(batch, size) <= limit
+        if fits and dtype != float64 and (bh == 16 or size >= 4 * bh):
+            return tile
+    return Plan(False, _precision(dtype, False), bb, 16, 16 if dtype == float64 else 32, 4)
+
+
+def _precision(dtype, resident: bool) -> str:
+    """The loop's float32 products are three of tf32, near to float32's own: sums of FMA would need all of K at once."""
+    if dtype != float32:
+        return "ieee"
+    return "tf32" if Precision.float32 != "highest" else "tf32x3" if resident else "ieee"
+
+
+class Index(NamedTuple):
+    """Where the rows of steps, and those before and after each row, are: on the device."""
+    starts: DeviceArray               # (T + 1,)
+    before: DeviceArray               # (N,), of the initial states and the outputs together
+    after: DeviceArray                # (N,), -1 at the end
+    begins: DeviceArray               # (B,), the row at which each sequence's walk begins
+
+
+@lru_cache(16)
+def _index_of(batch_sizes: tuple[int, ...], reverse: bool, device: int) -> Index:
+    before = contract.rows_before(batch_sizes, reverse)
+    batch, after, begins = batch_sizes[0], np.full(len(before), -1), np.empty(batch_sizes[0], np.int64)
+    inner = before >= batch
+    after[before[inner] - batch] = np.flatnonzero(inner)
+    begins[before[~inner]] = np.flatnonzero(~inner)
+    starts = np.concatenate([[0], np.cumsum(batch_sizes)])
+    return Index(*(cuda.from_numpy(a.astype(np.int64), device) for a in (starts, before, after, begins)))
+
+
+def _wide_of(dtype):
+    return tl.float64 if dtype == float64 else tl.float32
+
+
+def _carried(x: DeviceArray) -> DeviceArray:
+    """A copy in float32 or wider, that a kernel carries on from."""
+    return cast(x, float32) if x.dtype in HALVES else contiguous_copy(x)
+
+
+def _dense(*xs) -> list:
+    return [x if x is None or x.is_contiguous else contiguous_copy(x) for x in xs]
+
+
+def _walk(kernel, plan: Plan, arrays: tuple, batch: int, size: int, steps: int, reverse: bool, dtype, **constexprs):
+    """Launches the loop: all steps in one cooperative launch, or one launch a step."""
+    programs = plan.programs(batch, size)
+    bar = cuda.empty((1,), int32, arrays[0].device)
+    cuda.fill_bytes(bar, 0)
+    step = steps if plan.RESIDENT else 1
+    for first in range(0, steps, step):
+        cuda.launch(kernel, (programs,), *arrays, bar, first, first + step, steps, batch, size, programs,
+                    REVERSE=reverse, RESIDENT=plan.RESIDENT, WIDE=_wide_of(dtype), PRECISION=plan.PRECISION,
+                    BB=plan.BB, BH=plan.BH, BK=plan.BK, num_warps=plan.num_warps, num_stages=1,
+                    cooperative=plan.RESIDENT and programs > 1, **constexprs)
+
+
+def _states(h0: DeviceArray, rows: int) -> tuple[DeviceArray, DeviceArray]:
+    """Initial states and, after them, room for the outputs (rows, H); and the outputs alone."""
+    batch, size = h0.shape
+    hs = cuda.empty((batch + rows, size), h0.dtype, h0.device)
+    cuda.copy_device(hs.view((batch, size), hs.strides), contiguous_copy(h0))
+    return hs, hs.view((rows, size), hs.strides, batch * size)
+
+
+def _rnn(op, relu: bool, x, h0, w_ih, w_hh, bias, batch_sizes, reverse):
+    op.check(x, h0, w_ih, w_hh, bias, batch_sizes, reverse)
+    (batch, size), dtype = h0.shape, x.dtype
+    gx, (w,) = linear(x, w_ih, bias), _dense(w_hh)
+    hs, y = _states(h0, len(gx))
+    hn, index = _carried(h0), _index_of(batch_sizes, reverse, x.device)
+    _walk(rnn_steps, _plan(batch, size, 1, size, dtype), (gx, w, hs, index.before, index.starts, hn), batch, size,
+          len(batch_sizes), reverse, dtype, RELU=relu)
+    return y, cast(hn, dtype)
+
+
+def rnn_tanh(x, h0, w_ih, w_hh, bias, batch_sizes, reverse=False):
+    return _rnn(contract.rnn_tanh, False, x, h0, w_ih, w_hh, bias, batch_sizes, reverse)
+
+
+def rnn_relu(x, h0, w_ih, w_hh, bias, batch_sizes, reverse=False):
+    return _rnn(contract.rnn_relu, True, x, h0, w_ih, w_hh, bias, batch_sizes, reverse)
+
+
+def _first_gradient(dgates, w_hh, dh, index: Index, dtype):
+    """dh0: what is in dh, and the product of the gates' gradients where each sequence begins."""
+    return cast(dh + cast(linear_input_grad(embedding(index.begins, dgates), w_hh), dh.dtype), dtype)
+
+
+def rnn_grad(dy, dhn, w_hh, slope, batch_sizes, reverse):
+    (batch, size), dtype = dhn.shape, dy.dtype
+    dy, w, slope = _dense(dy, w_hh, slope)
+    dgates, dh = cuda.empty(dy.shape, dtype, dy.device), _carried(dhn)
+    index = _index_of(batch_sizes, reverse, dy.device)
+    _walk(rnn_steps_back, _plan(batch, size, 1, size, dtype), (dy, w, slope, dgates, dh, index.after, index.starts),
+          batch, size, len(batch_sizes), reverse, dtype)
+    return dgates, _first_gradient(dgates, w, dh, index, dtype)
+
+
+def lstm(x, h0, c0, w_ih, w_hh, bias, w_hr, batch_sizes, reverse=False):
+    *_, kept, cell = contract.lstm.check(x, h0, c0, w_ih, w_hh, bias, w_hr, batch_sizes, reverse)
+    if w_hr is not None:                                     # the projection would be a second exchange in each step
+        return contract.lstm_steps(x, h0, c0, w_ih, w_hh, bias, w_hr, batch_sizes, reverse)
+    (batch, size), dtype, device = c0.shape, x.dtype, x.device
+    gx, (w,) = linear(x, w_ih, bias), _dense(w_hh)
+    hs, y = _states(h0, len(gx))
+    gates, cells = (cuda.empty(s.shape, s.dtype, device) for s in (kept, cell))
+    hn, cn, index = _carried(h0), _carried(c0), _index_of(batch_sizes, reverse, device)
+    _walk(lstm_steps, _plan(batch, size, 4, size, dtype),
+          (gx, w, hs, index.before, index.starts, hn, cn, gates, cells), batch, size, len(batch_sizes), reverse, dtype)
+    return y, cast(hn, dtype), cast(cn, dtype), gates, cells
+
+
+def lstm_grad(dy, dhn, dcn, x, before, c0, w_ih, w_hh, bias, w_hr, gates, cells, batch_sizes, reverse):
+    if w_hr is not None:
+        return contract.lstm_grad.decompose(dy, dhn, dcn, x, before, c0, w_ih, w_hh, bias, w_hr, gates, cells,
+                                            batch_sizes, reverse)
+    (batch, size), dtype, device = dcn.shape, dy.dtype, dy.device
+    dy, w, gates, cells = _dense(dy, w_hh, gates, cells)
+    dgates, dh, dc = cuda.empty(gates.shape, dtype, device), _carried(dhn), _carried(dcn)
+    index = _index_of(batch_sizes, reverse, device)
+    _walk(lstm_steps_back, _plan(batch, size, 1, 4 * size, dtype),
+          (dy, w, gates, cells, dgates, dh, dc, index.after, index.starts), batch, size, len(batch_sizes), reverse,
+          dtype)
+    return dgates, _first_gradient(dgates, w, dh, index, dtype), cast(dc, dtype), cuda.empty((0, size), dtype, device)
+
+
+def gru(x, h0, w_ih, w_hh, b_ih, b_hh, batch_sizes, reverse=False):
+    *_, kept, part = contract.gru.check(x, h0, w_ih, w_hh, b_ih, b_hh, batch_sizes, reverse)
+    (batch, size), dtype, device = h0.shape, x.dtype, x.device
+    gx, (w, bias) = linear(x, w_ih, b_ih), _dense(w_hh, b_hh)
+    hs, y = _states(h0, len(gx))
+    gates, hidden = (cuda.empty(s.shape, s.dtype, device) for s in (kept, part))
+    hn, index = _carried(h0), _index_of(batch_sizes, reverse, device)
+    _walk(gru_steps, _plan(batch, size, 3, size, dtype),
+          (gx, w, bias, hs, index.before, index.starts, hn, gates, hidden), batch, size, len(batch_sizes), reverse,
+          dtype)
+    return y, cast(hn, dtype), gates, hidden
+
+
+def gru_grad(dy, dhn, x, before, w_ih, w_hh, b_ih, b_hh, gates, hidden, batch_sizes, reverse):
+    (batch, size), dtype, device = dhn.shape, dy.dtype, dy.device
+    dy, w, gates, hidden, states = _dense(dy, w_hh, gates, hidden, before)
+    dgates, dstates = (cuda.empty(gates.shape, dtype, device) for _ in "gs")
+    dh, index = _carried(dhn), _index_of(batch_sizes, reverse, device)
+    _walk(gru_steps_back, _plan(batch, size, 1, 3 * size, dtype),
+          (dy, w, gates, hidden, states, dgates, dstates, dh, index.after, index.starts), batch, size,
+          len(batch_sizes), reverse, dtype)
+    return dgates, dstates, _first_gradient(dstates, w, dh, index, dtype)
