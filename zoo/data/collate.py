@@ -14,8 +14,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
     """Samples as one batch: tensors are stacked, numbers become one tensor, tuples and dicts go field by field.
 
     Args:
-        batch: samples of one structure. Python floats give float64, ints int64; a tuple gives a list; texts stay
-            a list.
+        batch: samples of one structure. Python floats give float64, ints int64; a tuple gives a list; texts
+            stay as they come.
 
     Returns:
         The structure of one sample, with a first dimension of len(batch) on every tensor.
@@ -27,7 +27,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     Example:
         >>> from zoo.data import default_collate
         >>> default_collate([(1, "a"), (2, "b")])
-        [tensor([1, 2]), ['a', 'b']]
+        [tensor([1, 2]), ('a', 'b')]
     """
     first = batch[0]
     if isinstance(first, Tensor):
@@ -36,7 +36,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, (bool, int, float, complex, np.number, np.bool_, np.ndarray)):
         return tensor(np.stack([np.asarray(s) for s in batch]))
     if isinstance(first, (str, bytes)):
-        return list(batch)
+        return batch
     if isinstance(first, Mapping):
         return like(first, {key: default_collate([s[key] for s in batch]) for key in first})
     if isinstance(first, Sequence):
@@ -57,16 +57,15 @@ def default_convert(data: Any) -> Any:
         >>> default_convert({"x": np.arange(2), "y": 3})
         {'x': tensor([0, 1]), 'y': 3}
     """
-    return map_leaves(data, lambda x: tensor(x) if isinstance(x, (np.ndarray, np.number)) else x, keep_tuples=True)
+    return map_leaves(data, lambda x: tensor(x) if isinstance(x, (np.ndarray, np.number)) else x)
 
 
-def map_leaves(data: Any, function: Callable[[Any], Any], keep_tuples: bool = False) -> Any:
+def map_leaves(data: Any, function: Callable[[Any], Any]) -> Any:
     """`function` on every leaf of nested mappings and sequences."""
     if isinstance(data, Mapping):
-        return like(data, {key: map_leaves(value, function, keep_tuples) for key, value in data.items()})
+        return like(data, {key: map_leaves(value, function) for key, value in data.items()})
     if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
-        fields = [map_leaves(value, function, keep_tuples) for value in data]
-        return tuple(fields) if keep_tuples and type(data) is tuple else like(data, fields)
+        return like(data, [map_leaves(value, function) for value in data])
     return function(data)
 
 
@@ -85,7 +84,7 @@ def like(first: Any, made: Any) -> Any:
 
 def pin(batch: Any) -> Any:
     """The batch with its CPU tensors in page-locked memory, whose copies to the GPU run beside the host."""
-    return map_leaves(batch, lambda x: pinned(x) if isinstance(x, Tensor) and not x.is_cuda else x, keep_tuples=True)
+    return map_leaves(batch, lambda x: pinned(x) if isinstance(x, Tensor) and not x.is_cuda else x)
 
 
 def pinned(x: Tensor) -> Tensor:

@@ -84,8 +84,8 @@ class DataLoader:
         self.choose_samplers(batch_size, bool(shuffle), sampler, batch_sampler, drop_last)
         self.recipe = Recipe(dataset, collate_fn, self.batched, self.drop_last, worker_init_fn)
         self.kept_pool: Any = None
-        self.current: Pass | None = None
-        self.resumed: dict | None = None
+        self.progress = Progress()
+        self.resumed: Progress | None = None
 
     def choose_samplers(self, batch_size, shuffle: bool, sampler, batch_sampler, drop_last: bool) -> None:
         """Sets batch_size, sampler, batch_sampler and drop_last from what excludes each other."""
@@ -119,12 +119,13 @@ class DataLoader:
         return int(n) if self.drop_last else math.ceil(n)
 
     def __iter__(self) -> Iterator[Any]:
-        self.current = Pass(self)
+        run = Pass(self)
+        self.progress = run.progress
         if not self.num_workers:
-            return Batches(self.current)
+            return Batches(run)
         from zoo.data.worker_batches import WorkerBatches
 
-        return WorkerBatches(self.current)
+        return WorkerBatches(run)
 
     def generators(self) -> list[Generator]:
         """The generators of this loader and its samplers, without the global one."""
@@ -143,10 +144,9 @@ class DataLoader:
         """
         if not self.in_order and self.num_workers:
             raise ValueError("DataLoader: state_dict wants in_order=True, got False")
-        underway = self.current is not None and not self.current.over
         return {
-            "batches": self.current.used if underway else 0,
-            "begin": self.current.begin if underway else None,
+            "batches": self.progress.used,
+            "begin": self.progress.begin,
             "generators": [g.get_state() for g in self.generators()],
         }
 
@@ -161,11 +161,26 @@ class DataLoader:
             count = len(state_dict["generators"])
             raise ValueError(f"DataLoader: load_state_dict wants the states of {len(own)} generators, got {count}")
         restore(own, state_dict["generators"])
-        self.current, self.resumed = None, state_dict if state_dict["begin"] is not None else None
+        self.progress = Progress(state_dict["begin"], state_dict["batches"])
+        self.resumed = self.progress if self.progress.begin is not None else None
+
+
+class Progress:
+    """How far a pass is: the generators' states at its begin (None: no pass is underway), and the batches used.
+
+    It is all that a loader knows of its pass: an iterator that the training loop leaves is freed at once, and with it
+    its workers.
+    """
+
+    def __init__(self, begin: list[Tensor] | None = None, used: int = 0):
+        self.begin, self.used = begin, used
+
+    def end(self) -> None:
+        self.begin, self.used = None, 0
 
 
 class Pass:
-    """One pass over the dataset: its key, its tasks, and how far it is.
+    """One pass over the dataset: its key and its tasks.
 
     Args:
         loader: whose pass; if it was resumed, the tasks begin after the batches used before.
@@ -175,12 +190,10 @@ class Pass:
         self.loader, saved, loader.resumed = loader, loader.resumed, None
         generators = [default_generator, *loader.generators()]
         now = [g.get_state() for g in generators]
-        if saved is not None:
-            restore(generators, saved["begin"])
-        self.begin = now if saved is None else saved["begin"]
+        self.progress = saved or Progress(now)
+        restore(generators, self.progress.begin)
         self.key = (loader.generator or default_generator).draw()
-        self.used, self.over = saved["batches"] if saved else 0, False
-        self.tasks = self.make_tasks(self.numbers(), self.used)
+        self.tasks = self.make_tasks(self.numbers(), self.progress.used)
         if saved is not None:
             restore(generators, now)
 
@@ -201,7 +214,7 @@ class Pass:
 
     def ready(self, number: int, batch: Any) -> Any:
         """A batch as the training loop gets it."""
-        self.used = number + 1
+        self.progress.used = number + 1
         return pin(batch) if self.loader.pin_memory and can_pin() else batch
 
 
@@ -231,13 +244,13 @@ class Batches:
             try:
                 batch = self.fetcher.load(task)
             except Exception:
-                self.run.used = task.number + 1
+                self.run.progress.used = task.number + 1
                 raise
             if batch is END:
                 break
             if not task.skip:
                 return self.run.ready(task.number, batch)
-        self.run.over = True
+        self.run.progress.end()
         raise StopIteration
 
 

@@ -43,11 +43,14 @@ class WorkerBatches:
                 self.active.remove(worker)
             self.order_more()
             if kind == "error":
-                self.run.used = number + 1
-                raise value
+                self.run.progress.used = number + 1
+                try:
+                    raise value
+                finally:
+                    del value  # else the exception's traceback would hold this frame, and the frame the exception
             if kind == "batch":
                 return self.run.ready(number, value)
-        self.run.over = True
+        self.run.progress.end()
         if not self.loader.persistent_workers:
             self.pool.close()
         raise StopIteration

@@ -62,24 +62,29 @@ class WorkerPool:
         """The multiprocessing context, and the recipe in shared memory unless the workers are forked."""
         import multiprocessing
 
-        method = context or default_method()
+        method = context or "forkserver"
         chosen = multiprocessing.get_context(method) if isinstance(method, str) else method
         if chosen.get_start_method() == "fork":
             return chosen, None, None
         shared = SharedFile()
         try:
             where = pack(recipe, shared)
+            text = shared.view()[where.start : where.stop].tobytes()
+            reason = "" if needs_fork(text) else None
         except Exception as error:  # whatever a class's own __reduce__ raises
-            shared.close()
-            if context is not None or "fork" not in multiprocessing.get_all_start_methods():
-                raise TypeError(f"DataLoader: worker processes get dataset, collate_fn and worker_init_fn by pickle, "
-                                f"which fails: {error}") from error
-            warnings.warn(f"DataLoader: the workers are forked, as pickle fails ({error}); a class or function at the "
+            where, reason = None, str(error)
+        if reason is None:
+            if chosen.get_start_method() == "forkserver":
+                chosen.set_forkserver_preload(["__main__", "zoo.data.worker"])
+            return chosen, shared, where
+        shared.close()
+        if context is not None:
+            raise TypeError("DataLoader: worker processes get dataset, collate_fn and worker_init_fn by pickle, "
+                            f"which fails: {reason or 'they belong to a prompt or a notebook'}")
+        if reason:
+            warnings.warn(f"DataLoader: the workers are forked, as pickle fails ({reason}); a class or function at the "
                           "top level of a module can be pickled", stacklevel=5)
-            return multiprocessing.get_context("fork"), None, None
-        if chosen.get_start_method() == "forkserver":
-            chosen.set_forkserver_preload(["__main__", "zoo.data.worker"])
-        return chosen, shared, where
+        return multiprocessing.get_context("fork"), None, None
 
     def begin(self, start: Start) -> None:
         """A new pass: answers to older orders will be dropped."""
@@ -159,13 +164,13 @@ class WorkerPool:
         return not self.finalizer.alive
 
 
-def default_method() -> str:
-    """forkserver; fork where there is nothing else to find a user's classes by: in a notebook, or at a prompt."""
-    if sys.platform == "win32":
-        raise NotImplementedError("DataLoader: worker processes need a POSIX system; wants num_workers=0 on Windows")
+def needs_fork(text: bytes) -> bool:
+    """Whether no other process can import what this pickle needs: classes of a notebook or a prompt, or of no file."""
     main_module = sys.modules["__main__"]
-    importable = getattr(main_module, "__spec__", None) is not None or hasattr(main_module, "__file__")
-    return "forkserver" if importable else "fork"
+    if getattr(main_module, "__spec__", None) is not None:
+        return False
+    path = getattr(main_module, "__file__", None)
+    return b"__main__" in text if path is None else not os.path.isfile(path)
 
 
 def launch(worker: Worker, desk: Desk, context: Any) -> None:
