@@ -1,11 +1,28 @@
 """Transforms of pictures, with the names and arguments of torchvision.transforms.v2."""
 
 from zoo.data.transforms import functional as functional
+from zoo.data.transforms.augment import RandAugment as RandAugment
+from zoo.data.transforms.augment import TrivialAugmentWide as TrivialAugmentWide
 from zoo.data.transforms.geometry import InterpolationMode as InterpolationMode
+from zoo.data.transforms.mix import CutMix as CutMix
+from zoo.data.transforms.mix import MixUp as MixUp
+from zoo.data.transforms.mix import Mixup as Mixup
+from zoo.data.transforms.presets import ClassificationPresetTrain as ClassificationPresetTrain
 from zoo.data.transforms.presets import ImageClassification as ImageClassification
+from zoo.data.transforms.random import ColorJitter as ColorJitter
+from zoo.data.transforms.random import RandomApply as RandomApply
+from zoo.data.transforms.random import RandomCrop as RandomCrop
+from zoo.data.transforms.random import RandomErasing as RandomErasing
+from zoo.data.transforms.random import RandomGrayscale as RandomGrayscale
+from zoo.data.transforms.random import RandomHorizontalFlip as RandomHorizontalFlip
+from zoo.data.transforms.random import RandomResizedCrop as RandomResizedCrop
+from zoo.data.transforms.random import RandomRotation as RandomRotation
+from zoo.data.transforms.random import RandomTransform as RandomTransform
+from zoo.data.transforms.random import RandomVerticalFlip as RandomVerticalFlip
 from zoo.data.transforms.transform import CenterCrop as CenterCrop
 from zoo.data.transforms.transform import Compose as Compose
 from zoo.data.transforms.transform import ConvertImageDtype as ConvertImageDtype
+from zoo.data.transforms.transform import Grayscale as Grayscale
 from zoo.data.transforms.transform import Identity as Identity
 from zoo.data.transforms.transform import Lambda as Lambda
 from zoo.data.transforms.transform import Normalize as Normalize

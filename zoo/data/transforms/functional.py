@@ -1,5 +1,17 @@
 """The functions behind the transforms: torchvision.transforms.v2.functional's names."""
 
+from zoo.data.transforms.color import adjust_brightness as adjust_brightness
+from zoo.data.transforms.color import adjust_contrast as adjust_contrast
+from zoo.data.transforms.color import adjust_hue as adjust_hue
+from zoo.data.transforms.color import adjust_saturation as adjust_saturation
+from zoo.data.transforms.color import adjust_sharpness as adjust_sharpness
+from zoo.data.transforms.color import autocontrast as autocontrast
+from zoo.data.transforms.color import equalize as equalize
+from zoo.data.transforms.color import erase as erase
+from zoo.data.transforms.color import invert as invert
+from zoo.data.transforms.color import posterize as posterize
+from zoo.data.transforms.color import rgb_to_grayscale as rgb_to_grayscale
+from zoo.data.transforms.color import solarize as solarize
 from zoo.data.transforms.geometry import affine as affine
 from zoo.data.transforms.geometry import center_crop as center_crop
 from zoo.data.transforms.geometry import crop as crop

@@ -9,7 +9,7 @@ import numpy as np
 
 from zoo.autograd.tensor import wrap
 from zoo.data.transforms.picture import array_of, get_size, is_picture, on_picture
-from zoo.ops.dtypes import FLOATS, float32, float64
+from zoo.ops.dtypes import FLOATS, float32
 
 LARGEST = 1 << 26       # pixels of a resized picture that is made in full
 
@@ -363,12 +363,14 @@ def inverse_affine(center: Sequence[float], angle: float, translate: Sequence[fl
                    shear: Sequence[float]) -> tuple[float, ...]:
     """Rows of the matrix that says for each pixel of the result where it comes from.
 
-    With R the rotation, S the shears along y and x and C the shift to the centre, it is the inverse of
-    T C (scale R S) C^-1.
+    With rotation R, shears S along y, then x, and shift C to the centre, it is the inverse of T C (scale R S) C^-1.
+    R S has determinant 1, so its inverse needs no division; this order of roundings is torchvision's.
     """
     turn, x, y = (math.radians(degrees) for degrees in (angle, *shear))
-    rotation = np.array([[math.cos(turn), -math.sin(turn)], [math.sin(turn), math.cos(turn)]])
-    shears = np.array([[1, 0], [-math.tan(y), 1]]) @ np.array([[1, -math.tan(x)], [0, 1]])
-    inverse = np.linalg.inv(scale * rotation @ shears)
-    offset = np.asarray(center, float64) - inverse @ np.add(center, translate)
-    return tuple(float(n) for n in (*inverse[0], offset[0], *inverse[1], offset[1]))
+    a, c = math.cos(turn - y) / math.cos(y), math.sin(turn - y) / math.cos(y)
+    b, d = -a * math.tan(x) - math.sin(turn), math.cos(turn) - c * math.tan(x)
+    rows = [(d / scale, -b / scale), (-c / scale, a / scale)]
+    moved_x, moved_y = center[0] + translate[0], center[1] + translate[1]
+    return tuple(
+        n for (p, q), at in zip(rows, center, strict=True) for n in (p, q, -p * moved_x - q * moved_y + at)
+    )

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from zoo.data.transforms import geometry, picture
+from zoo.data.transforms.augment import RandAugment, TrivialAugmentWide
 from zoo.data.transforms.geometry import InterpolationMode
-from zoo.data.transforms.transform import Transform
+from zoo.data.transforms.random import RandomErasing, RandomHorizontalFlip, RandomResizedCrop
+from zoo.data.transforms.transform import Compose, Normalize, ToDtype, ToImage, Transform
+from zoo.ops.dtypes import float32
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -51,3 +54,57 @@ class ImageClassification(Transform):
         inpt = geometry.resized_center_crop(inpt, self.resize_size, self.crop_size, self.interpolation)
         tensor = picture.pil_to_tensor(inpt) if picture.is_picture(inpt) else inpt
         return picture.normalize(picture.convert_image_dtype(tensor), self.mean, self.std)
+
+
+class ClassificationPresetTrain(Compose):
+    """What a classifier is trained with: random crop, flip, a policy of changes, normalise, erase.
+
+    Args:
+        crop_size: pixels of the result's sides.
+        mean, std: one number per channel of pictures in [0, 1]. interpolation: of the resizing.
+        hflip_prob: of a flip. auto_augment_policy: None, "ra" (RandAugment) or "ta_wide" (TrivialAugmentWide).
+        ra_magnitude: strength of RandAugment. random_erase_prob: of RandomErasing.
+
+    Raises:
+        ValueError: another policy.
+
+    Example:
+        >>> from PIL import Image
+        >>> from zoo.data.transforms import ClassificationPresetTrain
+        >>> ClassificationPresetTrain(crop_size=64, auto_augment_policy="ta_wide")(Image.new("RGB", (300, 200))).shape
+        (3, 64, 64)
+
+    Source: references/classification/presets.py of torchvision.
+    """
+
+    def __init__(
+        self,
+        *,
+        crop_size: int,
+        mean: Sequence[float] = IMAGENET_MEAN,
+        std: Sequence[float] = IMAGENET_STD,
+        interpolation: str = InterpolationMode.BILINEAR,
+        hflip_prob: float = 0.5,
+        auto_augment_policy: str | None = None,
+        ra_magnitude: int = 9,
+        random_erase_prob: float = 0.0,
+    ):
+        policies = {
+            None: [],
+            "ra": [RandAugment(magnitude=ra_magnitude, interpolation=interpolation)],
+            "ta_wide": [TrivialAugmentWide(interpolation=interpolation)],
+        }
+        if auto_augment_policy not in policies:
+            raise ValueError(
+                f"ClassificationPresetTrain: wants auto_augment_policy None, 'ra' or 'ta_wide', "
+                f"got {auto_augment_policy!r}"
+            )
+        super().__init__([
+            RandomResizedCrop(crop_size, interpolation=interpolation),
+            *([RandomHorizontalFlip(hflip_prob)] if hflip_prob else []),
+            *policies[auto_augment_policy],
+            ToImage(),
+            ToDtype(float32, scale=True),
+            Normalize(mean, std),
+            *([RandomErasing(random_erase_prob)] if random_erase_prob else []),
+        ])

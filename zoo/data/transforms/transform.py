@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from zoo.data.transforms import geometry, picture
+from zoo.data.transforms import color, geometry, picture
 from zoo.data.transforms.geometry import InterpolationMode
 from zoo.ops.dtypes import float32
 
@@ -134,6 +134,16 @@ class Pad(Transform):
 
     def apply(self, inpt: Any) -> Any:
         return geometry.pad(inpt, self.padding, self.fill, self.padding_mode)
+
+
+class Grayscale(Transform):
+    """A grey picture of 1 channel, or of 3 equal ones."""
+
+    def __init__(self, num_output_channels: int = 1):
+        self.num_output_channels = num_output_channels
+
+    def apply(self, inpt: Any) -> Any:
+        return color.rgb_to_grayscale(inpt, self.num_output_channels)
 
 
 class ToTensor(Transform):
