@@ -12,7 +12,7 @@ from zoo.autograd.tensor import wrap
 from zoo.checkpoint import read_state_dict
 from zoo.hub.client import Fetched, fetch
 from zoo.hub.errors import NotFoundError
-from zoo.hub.resolving import Access, Plan, resolve
+from zoo.hub.resolving import Access, Plan, default_labels, resolve
 from zoo.models import key_maps, registry
 from zoo.models.base import FeaturePyramid, adapt_in_chans
 from zoo.models.preprocess import Preprocess
@@ -89,6 +89,7 @@ def load(
         with fetch_first(plan, access) as found:
             arrays = read_state_dict(found.file)
         model = pretrained(plan, options, arrays, strict)
+        plan = replace(plan, labels=plan.labels or default_labels(model.num_classes))
         if num_classes is not None:
             plan = renew_classifier(model, num_classes, plan)
     model = FeaturePyramid(model, pyramid.get("out_indices")) if pyramid.get("features_only") else model

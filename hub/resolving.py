@@ -162,7 +162,7 @@ def of_config(about: config.Config, sources: Iterable[str]) -> Plan:
         raise ValueError(f"load: config.json names the model {about.architecture!r}; {nearest(about.architecture)}")
     options = about.model_args | ({"in_chans": about.in_chans} if about.in_chans != 3 else {})
     return Plan(about.architecture, tuple(sources), options=options, preprocessing=about.preprocessing,
-                labels=about.labels or default_labels(about.num_classes))
+                labels=about.labels)
 
 
 def default_labels(num_classes: int) -> tuple[str, ...] | None:

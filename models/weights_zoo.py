@@ -11,12 +11,12 @@ DIGITS = Weights(
     sha256="16fc01d5edcbc1cac7c39edc86161ddb99a5e4cff5ea67adcd625e678b849017",
     size=558_540,
     metrics=(Metric(100.0, None, 8, dataset="the 360 test digits of zoo.data.digits"),),
-    preprocessing=Preprocessing(8, 8, mean=(0.0,), std=(1.0,), channels=1),
+    preprocessing=Preprocessing(8, 8, "bicubic", mean=(0.0,), std=(1.0,), channels=1),
     dtype="float16",
     num_classes=10,
     labels="digits",
     note="white digits on black. Trained by `python -m zoo.train --model resnet20 --epochs 60`, then stored by "
     "`python -m zoo.hub convert last.safetensors resnet20_digits.safetensors --dtype float16`; the accuracy is that of "
-    "this file. Data: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998, CC BY 4.0",
+    "this file on the digits' own 8x8 pixels; enlarged to 64x64 they come out at 98.6 %. Data: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998, CC BY 4.0",
 )
 ROWS = (DIGITS,)
