@@ -122,8 +122,9 @@ def update(rule, rows, numbers, flags, maximize, decay, shrink) -> None:
     sizes = tuple(row[0].size for row in rows)
     chunks = _chunks(sizes, first.device)
     aligned = not any(a & 15 for a in addresses)
+    dtype, wide = DTYPES[first.dtype.name], tl.float64 if first.dtype == float64 else tl.float32
     words = [*map(float, numbers), *[0.0] * (MOST - len(numbers)), float(decay), float(shrink)]
     cuda.launch(step_kernel, (chunks.shape[0],), _table((*addresses, *sizes), first.device), chunks, len(rows), *words,
                 RULE=globals()[rule], FLAGS=tuple(map(bool, flags)), MAXIMIZE=bool(maximize), DECAY=bool(decay),
-                STATES=len(rows[0]) - 2, S=DTYPES[first.dtype.name], T=tl.float64 if first.dtype == float64 else tl.float32,
-                ALIGN=16 if aligned else first.itemsize, BLOCK=BLOCK, num_warps=4)
+                STATES=len(rows[0]) - 2, S=dtype, T=wide, ALIGN=16 if aligned else first.itemsize, BLOCK=BLOCK,
+                num_warps=4)

@@ -2,8 +2,8 @@
 
     rule(p, g, state, n, flags) -> (new p, new state)
 
-p: values of the parameter; g: its gradient, after maximize and weight decay; state: tuple of arrays like p; n: numbers of
-p's dtype; flags: bools that are known before the kernel is compiled. As they stand the formulas run on NumPy arrays;
+p: values of the parameter; g: its gradient, after maximize and weight decay; state: tuple of arrays like p; n: numbers
+of p's dtype; flags: bools that are known before the kernel is compiled. As they stand the formulas run on NumPy arrays;
 optim_gpu.py binds the same source to Triton's names. Each optimizer's class has the formula with its source.
 """
 from collections.abc import Callable

@@ -1,6 +1,7 @@
 """Optimizers: torch.optim, and Lion, LAMB and SAM."""
 
 from zoo.optim import lr_scheduler as lr_scheduler
+from zoo.optim import swa_utils as swa_utils
 from zoo.optim.adadelta import Adadelta as Adadelta
 from zoo.optim.adagrad import Adagrad as Adagrad
 from zoo.optim.adam import Adam as Adam

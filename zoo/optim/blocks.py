@@ -171,7 +171,8 @@ class Elementwise(Optimizer):
         live = [p for p in group["params"] if p.grad is not None]
         names = self.state_names(group)
         params, states, blocks = self.blocks.get(index, ((), (), []))
-        if len(live) == len(params) and all(map(is_, live, params)) and all(map(is_, map(self.state.get, live), states)):
+        same = len(live) == len(params) and all(map(is_, live, params))
+        if same and all(map(is_, map(self.state.get, live), states)):
             if all(b.names == names and self.fits(b) for b in blocks):
                 return blocks
         blocks = self.divide(live, names)

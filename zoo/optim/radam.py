@@ -11,8 +11,8 @@ class RAdam(Elementwise):
     """Rectified Adam (Liu et al., 2019): plain momentum until the variance of v is tractable, then Adam times r_t.
 
     rho = 2 / (1 - beta2) - 1; rho_t = rho - 2 t beta2^t / (1 - beta2^t); with rho_t > 5
-    p -= lr * r_t m' / (sqrt(v) + eps) * sqrt(1 - beta2^t), r_t^2 = (rho_t - 4)(rho_t - 2) rho / ((rho - 4)(rho - 2) rho_t);
-    before, p -= lr * m'.
+    p -= lr * r_t m' / (sqrt(v) + eps) * sqrt(1 - beta2^t), before p -= lr * m';
+    r_t^2 = (rho_t - 4)(rho_t - 2) rho / ((rho - 4)(rho - 2) rho_t).
 
     Args:
         params: parameters, (name, parameter) pairs, or dicts of groups.

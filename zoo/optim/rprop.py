@@ -9,8 +9,8 @@ from zoo.optim.optimizer import need_plain, need_range
 class Rprop(Elementwise):
     """Resilient backpropagation (Riedmiller and Braun, 1993): each element has a step size; of g only the sign counts.
 
-    Where g and the previous g agree in sign, the size grows by etas[1]; where they do not, it shrinks by etas[0] and the
-    element rests for this step. p -= sign(g) * size.
+    Where g and the previous g agree in sign, the size grows by etas[1]; where they do not, it shrinks by etas[0] and
+    the element rests for this step. p -= sign(g) * size.
 
     Args:
         params: parameters, (name, parameter) pairs, or dicts of groups.
