@@ -121,12 +121,13 @@ def opened(source: Any) -> Any:
     where = f"{len(source)} bytes" if encoded else repr(source)
     try:
         image = Image.open(io.BytesIO(source) if encoded else source)
-    except UnidentifiedImageError as error:
-        raise ValueError(f"preprocess: wants a picture in a format that PIL reads, got {where}") from error
-    try:
-        image.load()
-    except (OSError, SyntaxError) as error:                        # PIL's ways to say truncated and corrupt
-        raise ValueError(f"preprocess: cannot decode the picture in {where}: {error}") from error
+    except (UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise ValueError(f"preprocess: wants a picture that PIL reads, got {where}: {error}") from error
+    with image:                                                    # closes the file; the pixels stay
+        try:
+            image.load()
+        except (OSError, SyntaxError) as error:                    # PIL's ways to say truncated and corrupt
+            raise ValueError(f"preprocess: cannot decode the picture in {where}: {error}") from error
     return image
 
 

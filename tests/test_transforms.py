@@ -30,6 +30,7 @@ CALLS = [
     ("resize", ([30, 10],), {"interpolation": "bicubic"}),
     ("resize", (30,), {"max_size": 35, "interpolation": "lanczos"}),
     ("resize", (90,), {"interpolation": "nearest"}),
+    ("resize", (None,), {"max_size": 33}),
     ("crop", (5, 6, 20, 30), {}),
     ("crop", (-3, 40, 60, 30), {}),
     ("center_crop", (30,), {}),
@@ -89,30 +90,21 @@ def test_pictures_equal_torchvisions(name, args, named, mode, v2):
     assert (np.asarray(ours) == np.asarray(theirs)).all()
 
 
-# What torch computes on tensors in another way than PIL on pictures: shown against torch within so many steps of 255.
-NEAR = {"resize": 1, "resized_crop": 1}
-BYTES_ONLY = ("posterize", "solarize", "invert")
-EXACT = ("crop", "center_crop", "pad", "horizontal_flip", "vertical_flip", "hflip", "vflip", *BYTES_ONLY)
+# On tensors torch has no lanczos, its nearest takes other pixels than PIL's, and the rest it computes in its own way:
+# only what moves pixels is compared, and resizing to one step of 255.
+ON_TENSORS = ("crop", "center_crop", "pad", "horizontal_flip", "vertical_flip", "resize", "resized_crop")
+TENSOR_CALLS = [c for c in CALLS if c[0] in ON_TENSORS and c[2].get("interpolation") not in ("nearest", "lanczos")]
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("kind", ["uint8", "float32"])
-@pytest.mark.parametrize("name, args, named", [c for c in CALLS if c[0] in (*NEAR, *EXACT)],
-                         ids=[i for i, c in zip(IDS, CALLS, strict=True) if c[0] in (*NEAR, *EXACT)])
-def test_tensors_equal_torchvisions(name, args, named, kind, v2):
+@pytest.mark.parametrize("given", [BYTES, FLOATS], ids=["uint8", "float32"])
+@pytest.mark.parametrize("name, args, named", TENSOR_CALLS)
+def test_tensors_equal_torchvisions(name, args, named, given, v2):
     import torch
-    given = BYTES if kind == "uint8" else FLOATS
-    if "nearest" in named.values() or "lanczos" in named.values():
-        return                                             # torch's nearest takes other pixels; it has no lanczos
-    if kind == "float32" and name in BYTES_ONLY:
-        with pytest.raises(TypeError, match=f"{name}: wants a PIL image or a uint8 tensor.*before ToTensor"):
-            getattr(F, name)(given, *args, **named)
-        return
     ours = getattr(F, name)(given, *args, **named).numpy()
     theirs = getattr(v2.functional, name)(torch.from_numpy(given.numpy()), *args, **options(v2, named)).numpy()
     assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
-    # Resizing floats: both in float32, in another order.
-    most = NEAR.get(name, 0) if kind == "uint8" else 1e-5 * (name in NEAR)
+    most = 0 if "resize" not in name else 1 if given is BYTES else 1e-5       # float32 sums in another order
     assert np.abs(ours.astype(np.float64) - theirs).max() <= most
 
 
@@ -358,9 +350,10 @@ def test_train_preset():
 def test_arguments_have_torchvisions_names(v2):
     """Same parameters in the same order and with the same defaults, up to types."""
     plain = (int, float, bool, str, type(None))
-    for name in ("Resize", "CenterCrop", "Pad", "RandomResizedCrop", "RandomCrop", "RandomRotation",
-                 "RandomHorizontalFlip", "RandomVerticalFlip", "ColorJitter", "Grayscale", "RandomGrayscale", "RandomErasing", "RandAugment",
-                 "TrivialAugmentWide", "Normalize", "Lambda", "Compose", "ToDtype", "MixUp", "CutMix", "ToPILImage"):
+    names = """Resize CenterCrop Pad RandomResizedCrop RandomCrop RandomRotation RandomHorizontalFlip RandomVerticalFlip
+        ColorJitter Grayscale RandomGrayscale RandomErasing RandAugment TrivialAugmentWide Normalize Lambda Compose
+        ToDtype MixUp CutMix ToPILImage"""
+    for name in names.split():
         ours, theirs = (inspect.signature(getattr(m, name)).parameters for m in (T, v2))
         assert list(ours) == [p for p in theirs if p not in ("types", "labels_getter")], name
         for key, parameter in ours.items():
@@ -375,6 +368,9 @@ def test_arguments_have_torchvisions_names(v2):
 @pytest.mark.parametrize("call, error, words", [
     (lambda: F.resize(BYTES, 0), ValueError, "resize: wants a size of at least 1"),
     (lambda: F.resize(BYTES, [1, 2, 3]), ValueError, "resize: wants a size"),
+    (lambda: F.resize(BYTES, 2.5), ValueError, "resize: wants a size .*got 2.5"),
+    (lambda: F.resize(BYTES, None), ValueError, "resize: wants size or max_size"),
+    (lambda: F.resize(zoo.zeros(3, 0, 4), 5), ValueError, "at least one pixel, got 0 x 4"),
     (lambda: F.resize(BYTES, 5, "spline"), ValueError, "wants an interpolation of nearest, .*got 'spline'"),
     (lambda: F.resize(BYTES, 5, antialias=False), ValueError, "antialias=False is not offered"),
     (lambda: F.resize(BYTES, 5, max_size=4), ValueError, "wants max_size above size, got 4 and 5"),
@@ -385,12 +381,14 @@ def test_arguments_have_torchvisions_names(v2):
     (lambda: F.affine(BYTES, 0, [0, 0], 0, [0, 0]), ValueError, "affine: wants a scale above 0"),
     (lambda: F.adjust_hue(BYTES, 0.6), ValueError, r"hue_factor in \[-0.5, 0.5\], got 0.6"),
     (lambda: F.adjust_contrast(BYTES, -1), ValueError, "adjust_contrast: wants a factor of at least 0"),
-    (lambda: F.rotate(FLOATS, 3), TypeError, "rotate: wants a PIL image or a uint8 tensor"),
+    (lambda: F.rotate(FLOATS, 3), TypeError, "rotate: wants a PIL image or a uint8 tensor .*put it before ToTensor"),
+    (lambda: F.invert(FLOATS), TypeError, "invert: wants a PIL image or a uint8 tensor"),
     (lambda: F.normalize(BYTES, [0], [1]), TypeError, "normalize: wants a floating tensor, got uint8"),
     (lambda: F.normalize(FLOATS, [0, 0], [1, 1]), ValueError, "mean and std for each of 3 channels, got 2 and 2"),
     (lambda: F.normalize(FLOATS, [0], [0]), ValueError, "wants std other than 0"),
     (lambda: F.to_tensor(FLOATS), TypeError, "to_tensor: wants a PIL image or an ndarray, got Tensor"),
     (lambda: F.to_image(np.zeros(3)), ValueError, r"to_image: wants an ndarray \(H, W\)"),
+    (lambda: F.to_image(3), TypeError, "to_image: wants a PIL image, an ndarray or a tensor, got int"),
     (lambda: F.pil_to_tensor(3), TypeError, "pil_to_tensor: wants a PIL image, got int"),
     (lambda: F.to_pil_image(zoo.zeros(5, 2, 2)), ValueError, "to_pil_image: wants .* got shape"),
     (lambda: T.Compose(T.ToTensor()), TypeError, "Compose: wants a sequence of functions"),

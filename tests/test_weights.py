@@ -167,10 +167,10 @@ def test_mapped_layouts_are_the_models(model):
             continue
         trained = sum(int(np.prod(shape)) for key, shape in own.items() if key not in counters + statistics)
         assert trained == row.parameters and own[list(own)[-1]] == (row.num_classes,)
-        # One number in memory, seen as an array of any shape.
-        stored = {key: np.broadcast_to(np.int64(3) if key.endswith("tracked") else np.zeros((), row.dtype), shape)
+        # One number in memory, seen as an array of any shape: complete() casts nothing here (see the test of it below).
+        dtypes = {key: np.zeros((), np.int64 if key in counters else row.dtype) for key in own}
+        stored = {key: np.broadcast_to(np.zeros((), np.int64 if key.endswith("tracked") else row.dtype), shape)
                   for key, shape in stored_shapes(row, own).items()}
-        dtypes = {key: np.zeros((), np.int64 if key in counters else np.float32) for key in own}
         made = key_maps.complete(key_maps.apply(row.key_map, stored), dtypes)
         assert {key: array.shape for key, array in made.items()} == own, row.name
         assert all(array.dtype == dtypes[key].dtype for key, array in made.items()), row.name
@@ -188,9 +188,8 @@ def test_stored_layouts_are_real(model, torchvision):
         with torch.device("meta"):
             return {key: tuple(value.shape) for key, value in build().state_dict().items()}
     assert shapes(lambda: torchvision.models.get_model(model)) == own
-    for row in weights.rows(f"{model}.*_in1k"):
+    for row in weights.rows(f"{model}.*_in1k")[:1]:              # those of one model have one layout; AlexNet has none
         assert shapes(lambda: timm.create_model(model)) == stored_shapes(row, own)
-        break
 
 
 @pytest.mark.torch

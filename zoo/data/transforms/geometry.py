@@ -44,30 +44,37 @@ def pair(name: str, size: Any) -> tuple[int, int]:
     """(height, width) from a number, a sequence of one or of two.
 
     Raises:
-        ValueError: other lengths, or a side below 1.
+        ValueError: other lengths, or a side that is no integer of at least 1.
     """
-    sides = tuple(int(n) for n in size) if isinstance(size, Sequence) else (int(size),)
-    if len(sides) not in (1, 2) or min(sides) < 1:
-        raise ValueError(f"{name}: wants a size of at least 1, or (height, width), got {size}")
-    return sides[0], sides[-1]
+    sides = tuple(size) if isinstance(size, Sequence) else (size,)
+    if len(sides) not in (1, 2) or not all(isinstance(n, (int, np.integer)) and n > 0 for n in sides):
+        raise ValueError(f"{name}: wants a size of at least 1, or (height, width), got {size!r}")
+    return int(sides[0]), int(sides[-1])
 
 
 def resized_size(height: int, width: int, size: Any, max_size: int | None = None) -> tuple[int, int]:
     """The size that `resize` gives a picture of height x width; torchvision rounds the longer side down.
 
     Raises:
-        ValueError: max_size with a size of two sides, or not above size.
+        ValueError: a picture without pixels; max_size with a size of two sides, not above size, or missing.
     """
     if isinstance(size, Sequence) and len(size) == 2:
         if max_size is not None:
             raise ValueError(f"resize: wants max_size only with a size of one number, got {size}")
         return pair("resize", size)
-    short = pair("resize", size)[0]
-    long = int(short * max(height, width) / min(height, width))
-    if max_size is not None:
-        if max_size <= short:
+    if not height or not width:
+        raise ValueError(f"resize: wants a picture of at least one pixel, got {height} x {width}")
+    low, high = sorted((height, width))
+    if size is None:
+        if max_size is None:
+            raise ValueError("resize: wants size or max_size, got neither")
+        short, long = int(max_size * low / high), max_size
+    else:
+        short = pair("resize", size)[0]
+        long = int(short * high / low)
+        if max_size is not None and max_size <= short:
             raise ValueError(f"resize: wants max_size above size, got {max_size} and {short}")
-        if long > max_size:
+        if max_size is not None and long > max_size:
             short, long = int(max_size * short / long), max_size
     return (long, short) if width <= height else (short, long)
 
@@ -82,9 +89,9 @@ def resize(
     """A picture or a tensor (..., H, W) of another size.
 
     Args:
-        size: of the shorter side, the longer one in proportion; or (height, width).
+        size: of the shorter side, the longer one in proportion; or (height, width); or None with max_size.
         interpolation: of `InterpolationMode`.
-        max_size: of the longer side, where size is one number.
+        max_size: of the longer side, where size is one number or None.
         antialias: torchvision's argument; here it is always on, as it is for PIL images there.
 
     Raises:

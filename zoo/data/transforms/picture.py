@@ -87,8 +87,10 @@ def to_image(inpt: Any) -> Tensor:
     """
     if isinstance(inpt, Tensor):
         return inpt if inpt.ndim > 2 else wrap(array_of("to_image", inpt)[None])
-    if not isinstance(inpt, np.ndarray):
+    if is_picture(inpt):
         return pil_to_tensor(inpt)
+    if not isinstance(inpt, np.ndarray):
+        raise TypeError(f"to_image: wants a PIL image, an ndarray or a tensor, got {type(inpt).__name__}")
     if inpt.ndim not in (2, 3):
         raise ValueError(f"to_image: wants an ndarray (H, W) or (H, W, C), got shape {inpt.shape}")
     return wrap(np.ascontiguousarray(np.atleast_3d(inpt).transpose(2, 0, 1)))

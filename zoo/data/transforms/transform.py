@@ -90,7 +90,7 @@ class Resize(Transform):
     """`functional.resize`.
 
     Args:
-        size: of the shorter side, or (height, width); None with max_size only.
+        size: of the shorter side, or (height, width), or None with max_size.
         interpolation: of `InterpolationMode`. max_size: of the longer side.
         antialias: on; False is refused.
 
