@@ -2,7 +2,8 @@
 
 It takes the rule as a function. Addresses and sizes come from a table in device memory; the program's number says
 which chunk of which parameter. Numbers are doubles (a Python float would arrive as float32), so that float64
-parameters lose nothing. Whole chunks take a path without mask: an odd size would make every access scalar.
+parameters lose nothing. Accesses are 16 bytes wide: whole chunks take a path without mask, and a program computes its
+first element from the chunk's number, so that the compiler knows it for a multiple.
 """
 import functools
 from typing import Any
@@ -82,12 +83,12 @@ def step_kernel(table, chunks, count, n0: "fp64", n1: "fp64", n2: "fp64", n3: "f
                 BLOCK: tl.constexpr):
     """table: int64 [2 + STATES + 1, count], addresses of param, grad and states, and in the last row the sizes.
 
-    chunks: int64 [programs, 2], the parameter and the first element of each program. S: what is stored, T: what it is
+    chunks: int64 [programs, 2], the parameter and the chunk of each program. S: what is stored, T: what it is
     computed in. Grid: (programs,).
     """
     pid = tl.program_id(0)
     k = tl.load(chunks + 2 * pid)
-    base = tl.load(chunks + 2 * pid + 1)
+    base = tl.load(chunks + 2 * pid + 1) * BLOCK
     size = tl.load(table + (2 + STATES) * count + k)
     i = base + tl.arange(0, BLOCK)
     numbers = (n0.to(T), n1.to(T), n2.to(T), n3.to(T), n4.to(T), n5.to(T))
@@ -101,8 +102,8 @@ def step_kernel(table, chunks, count, n0: "fp64", n1: "fp64", n2: "fp64", n3: "f
 
 @functools.lru_cache(MOST_TABLES)
 def _chunks(sizes: tuple[int, ...], device: int) -> cuda.DeviceArray:
-    """(parameter, first element) of every program."""
-    rows = [np.stack(np.broadcast_arrays(k, np.arange(0, n, BLOCK)), 1) for k, n in enumerate(sizes)]
+    """(parameter, chunk) of every program."""
+    rows = [np.stack(np.broadcast_arrays(k, np.arange(triton.cdiv(n, BLOCK))), 1) for k, n in enumerate(sizes)]
     return cuda.from_numpy(np.concatenate(rows).astype(np.int64), device)
 
 

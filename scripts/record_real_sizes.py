@@ -8,6 +8,7 @@ The tests' arrays are small, and block sizes, warps and splits depend on the siz
 
 import os
 import sys
+from functools import partial
 
 os.environ["ZOO_INTERPRET"] = "1"
 
@@ -90,7 +91,9 @@ def reductions(dtype):
 
 
 def optimizers(dtype):
-    for make in (lambda p: zoo.optim.SGD(p, 0.1, momentum=0.9, weight_decay=1e-4), lambda p: zoo.optim.AdamW(p, 1e-3)):
+    rules = "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "Rprop", "ASGD", "Lion"
+    sgd = partial(zoo.optim.SGD, lr=0.1, momentum=0.9, weight_decay=1e-4)
+    for make in (sgd, *(getattr(zoo.optim, name) for name in rules)):
         parameters = [leaf(shape, dtype) for shape in ((512, 512, 3, 3), (1000, 2048), (1000,))]
         for p in parameters:
             p.grad = zoo.empty(p.shape, dtype=dtype, device="cuda")

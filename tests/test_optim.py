@@ -348,3 +348,28 @@ def test_kernel_against_numpy(name, options):
             for a, b in [(p, q), *((states[0][n], states[1][n]) for n in states[0])]:
                 a, b = (np.asarray(x.detach().cpu().numpy(), np.float64) for x in (a, b))
                 np.testing.assert_allclose(b, a, rtol=allowed[dtype.name], atol=allowed[dtype.name])
+
+
+@pytest.mark.interpret
+@pytest.mark.parametrize("align, wide", [(16, True), (4, False)])
+def test_whole_chunks_are_read_16_bytes_at_a_time(align, wide):
+    """Compiled for a GPU that is not here: one wide load for p, g, m and v each, twice with 4 warps; unaligned none."""
+    import triton.language as tl
+    from triton.runtime import driver
+
+    from zoo.ops import optim_gpu
+    from zoo.ops.cuda import interpreter, launcher, record, triton_driver
+
+    before = driver._active
+    try:
+        with interpreter.compiling():
+            triton_driver.prepare()
+            driver.set_active(triton_driver.CompileOnlyDriver(triton_driver.GPUTarget("cuda", 90, 32), index=7))
+            kernel = launcher.Kernel(
+                optim_gpu.step_kernel, RULE=optim_gpu.adam, FLAGS=(False,), MAXIMIZE=False, DECAY=True, STATES=2,
+                S=tl.float32, T=tl.float32, ALIGN=align, BLOCK=optim_gpu.BLOCK)
+            table = record.sample("*int64/16")
+            ptx = kernel.warm(dict(zip(kernel.names, (table, table, 3, *[0.5] * 8), strict=True))).asm["ptx"]
+    finally:
+        driver._active = before
+    assert ptx.count("ld.global.v4.b32") == (8 if wide else 0)
