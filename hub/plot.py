@@ -50,9 +50,9 @@ def bar(pen, left: int, top: int, prediction: Prediction) -> None:
     room = pen.textlength(percent, font=font())
     pen.text((left + PANEL - room, top + 4), percent, INK, font())
     write(pen, (left, top + 4), prediction.label, PANEL - room - MARGIN, INK)
-    track = (left, top + 30, left + PANEL, top + 44)
-    pen.rounded_rectangle(track, 4, TRACK)
-    pen.rounded_rectangle((*track[:2], left + max(4, round(PANEL * prediction.probability)), track[3]), 4, BLUE)
+    for width, colour in ((PANEL, TRACK), (round(PANEL * prediction.probability), BLUE)):
+        if width:
+            pen.rounded_rectangle((left, top + 30, left + width - 1, top + 44), min(4, width // 2), colour)
 
 
 def write(pen, place: tuple[float, float], text: str, width: float, colour: str) -> None:

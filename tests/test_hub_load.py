@@ -1,22 +1,17 @@
 """hub.load and what stands around it: every layout of file, through a Hub of our own and the real huggingface_hub."""
 
 import hashlib
-import json
 import logging
 import mmap
-import os
 import re
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import zoo
-from tests.hub_server import Client, Fault, HubServer
 from zoo import checkpoint, hub, models
 from zoo.data import digits
-from zoo.models import weights as rows_of
 from zoo.models.labels import class_names
 from zoo.models.weights import Preprocessing
 from zoo.nn.state import StateDictError

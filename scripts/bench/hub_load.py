@@ -60,9 +60,9 @@ def prepare(folder: Path) -> str:
     import hashlib
 
     import torch  # pyright: ignore[reportMissingImports]
+    from torchvision.models import resnet50  # pyright: ignore[reportMissingImports]
 
     import tests.yardsticks.torchvision_shim  # noqa: F401
-    from torchvision.models import resnet50  # pyright: ignore[reportMissingImports]
     from zoo import checkpoint
     torch.manual_seed(0)
     state = resnet50().state_dict()
@@ -92,7 +92,8 @@ def measure(name: str, code: str, folder: Path) -> tuple[float, float]:
 
 def rounds(folder: Path, count: int, sha256: str) -> dict[str, np.ndarray]:
     """name -> (count, 2) seconds; the two programs are checked to compute the same."""
-    programs = {"zoo": ZOO.format(threads=THREADS, commit=COMMIT, sha256=sha256), "torch": TORCH.format(threads=THREADS)}
+    values = {"threads": THREADS, "commit": COMMIT, "sha256": sha256}
+    programs = {"zoo": ZOO.format(**values), "torch": TORCH.format(**values)}
     for name, code in programs.items():
         measure(name, code, folder)
     ours, theirs = (np.load(folder / f"{name}.npy") for name in programs)
