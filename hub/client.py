@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from zoo.hub import cache, hf
-from zoo.hub.errors import CorruptError, HubError, NotFoundError, UnavailableError
+from zoo.hub.errors import CorruptError, UnavailableError
 from zoo.hub.sources import HubFile, LocalFile, PackageFile, Source, parse
 from zoo.hub.stores import HubStore, Place, Request, Store, UrlStore
 from zoo.hub.verify import Expected, open_verified
@@ -89,14 +89,7 @@ def _local(source: LocalFile | PackageFile, expected: Expected) -> Fetched:
         path = Path(str(importlib.resources.files(source.package))) / source.file
     else:
         path = source.path
-    try:
-        return _opened(Place(path, expected), source, downloaded=False)
-    except HubError:
-        raise
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{source}: there is no such file") from error
-    except OSError as error:
-        raise HubError(f"{source}: cannot be read: {error.strerror}") from error
+    return _opened(Place(path, expected), source, downloaded=False)
 
 
 def _from_store(store: Store, request: Request) -> Fetched:
@@ -105,8 +98,8 @@ def _from_store(store: Store, request: Request) -> Fetched:
     place = store.cached()
     for attempt in range(3):
         if attempt and request.offline:
-            raise UnavailableError(f"{request.source}: {problem}, and offline mode forbids a download: load it once with a "
-                               "network (offline=False, HF_HUB_OFFLINE unset), or pass the path of a copy")
+            raise UnavailableError(f"{request.source}: {problem}, and offline mode forbids a download: load it once "
+                                   "with a network (offline=False, HF_HUB_OFFLINE unset), or pass the path of a copy")
         try:
             if attempt:
                 place = store.download()

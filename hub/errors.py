@@ -96,6 +96,6 @@ def from_network(error: Exception, source: str) -> HubError:
         return HubError(f"{source}: the server's certificate is not trusted: {error}; behind a company proxy set "
                         "SSL_CERT_FILE to its certificate")
     if transient(error):
-        return UnavailableError(f"{source}: no connection ({type(error).__name__}: {error}): check the network, proxies "
-                            "and HF_ENDPOINT; a file that is in the cache loads without a network")
+        return UnavailableError(f"{source}: no connection ({type(error).__name__}: {error}): check the network, "
+                                "proxies and HF_ENDPOINT; a file that is in the cache loads without a network")
     return HubError(f"{source}: {type(error).__name__}: {error}")

@@ -7,12 +7,12 @@ import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from zoo.hub.cache import Folders
 from zoo.hub.errors import CorruptError
+from zoo.hub.retry import ANSWER_SECONDS, repeated
 from zoo.hub.sources import COMMIT, HubFile, check_url
-from zoo.hub.transfer import ANSWER_SECONDS, repeated, without_token
 from zoo.hub.verify import Expected, announced
 
 # hf_xet's own retries keep a blocked storage service waiting for 113 s when it refuses connections, and for more than
@@ -35,6 +35,12 @@ def offline() -> bool:
     """Whether HF_HUB_OFFLINE (or TRANSFORMERS_OFFLINE) forbids requests."""
     from huggingface_hub import constants
     return constants.HF_HUB_OFFLINE
+
+
+def timeout() -> float:
+    """Seconds of silence after which a download counts as broken: HF_HUB_DOWNLOAD_TIMEOUT, or 10."""
+    from huggingface_hub import constants
+    return constants.HF_HUB_DOWNLOAD_TIMEOUT
 
 
 def ask(source: HubFile, revision: str, token: str | bool | None) -> Answer:
@@ -97,4 +103,11 @@ def headers(token: str | bool | None, url: str) -> dict[str, str]:
     """The headers for the download from `url`, with the token only for the Hub itself."""
     from huggingface_hub import constants
     from huggingface_hub.utils import build_hf_headers
-    return without_token(build_hf_headers(token=token), url, constants.ENDPOINT)
+    return _without_token(build_hf_headers(token=token), url, constants.ENDPOINT)
+
+
+def _without_token(headers: dict[str, str], url: str, origin: str) -> dict[str, str]:
+    """The headers for `url`: a token goes to the Hub that it is for, and to no other host."""
+    if urlsplit(url)[:2] == urlsplit(origin)[:2]:
+        return headers
+    return {name: value for name, value in headers.items() if name.lower() != "authorization"}

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from zoo.hub import cache, hf, transfer
-from zoo.hub.errors import FULL_DISK, CorruptError, UnavailableError, StorageError, storage_error
+from zoo.hub import cache, hf
+from zoo.hub.errors import FULL_DISK, CorruptError, StorageError, UnavailableError, storage_error
+from zoo.hub.retry import repeated
 from zoo.hub.sources import HubFile, Url
 from zoo.hub.verify import Expected, announced, open_verified
 
@@ -127,8 +128,8 @@ class HubStore:
 
     def _ask(self) -> hf.Answer:
         if self.request.offline:
-            raise UnavailableError(f"{self.source}: only the Hub can tell its hash, and offline mode forbids to ask: load "
-                               "it once with a network, or pass sha256=")
+            raise UnavailableError(f"{self.source}: only the Hub can tell its hash, and offline mode forbids to ask: "
+                                   "load it once with a network, or pass sha256=")
         if self.answer is None:
             self.answer = hf.ask(self.source, self.commit or self.source.revision, self.request.token)
         return self.answer
@@ -140,7 +141,7 @@ class HubStore:
         self.xet_failed = True                       # until it is seen to be right: a second try goes the other way
         try:
             return hf.download(self.source, answer.commit, self.where, self.request.token, self.request.progress)
-        except Exception as error:  # noqa: BLE001  the service's library raises classes of its own
+        except Exception as error:                   # the service's library raises classes of its own
             if isinstance(error, OSError) and error.errno in FULL_DISK:
                 raise storage_error(error, self.where.hub, str(self.source)) from error
             log.warning("%s: Xet storage failed (%s: %s); going on over plain HTTP. HF_HUB_DISABLE_XET=1 spares the "
@@ -154,8 +155,8 @@ class HubStore:
             if not blob.exists():
                 receive(answer.url, blob.with_name(blob.name + ".part"), blob, answer.expected, self.request,
                         hf.headers(self.request.token, answer.url))
-        return transfer.repeated(lambda: hf.download(self.source, answer.commit, self.where, self.request.token,
-                                                     progress=False), str(self.source))
+        return repeated(lambda: hf.download(self.source, answer.commit, self.where, self.request.token, progress=False),
+                        str(self.source))
 
     def _blob(self, answer: hf.Answer) -> Path:
         return cache.repo_folder(self.source, self.where) / "blobs" / answer.etag
@@ -183,7 +184,9 @@ def receive(url: str, part: Path, path: Path, expected: Expected, request: Reque
     if expected.size and expected.size - begun > room:
         raise StorageError(f"{source}: {expected.size - begun} bytes are missing, the disk of {part.parent} has {room} "
                            "free: free some space there, or set HF_HOME to a folder on another disk")
-    transfer.download(url, part, source=source, size=expected.size, headers=headers, progress=request.progress)
+    from zoo.hub.transfer import download  # brings HTTP and TLS, which a warm cache does not need
+    download(url, part, source=source, size=expected.size, headers=headers, timeout=hf.timeout(),
+             progress=request.progress)
     try:
         open_verified(part, expected, source)[0].close()
         os.replace(part, path)

@@ -4,70 +4,17 @@ Only the standard library: proxies come from the environment, certificates from 
 """
 import os
 import re
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
-from zoo.hub.errors import (
-    CorruptError,
-    HubError,
-    StorageError,
-    from_network,
-    storage_error,
-    transient,
-)
+from zoo.hub.errors import CorruptError, HubError, StorageError, storage_error
+from zoo.hub.retry import Backoff
 from zoo.hub.sources import check_url
 
 CHUNK = 1 << 20                 # bytes
-TRIES = 6                       # in a row without PROGRESS
-PROGRESS = 1 << 20              # bytes after which a broken connection counts as a first failure again
-FIRST_WAIT = 0.5                # seconds before the second try; doubles each time
-LONGEST_WAIT = 10.0             # seconds
-ANSWER_SECONDS = 6.0            # a source that has not sent a byte by then gets no further try
-
-
-def repeated(request: Callable, source: str):
-    """The result of request(), which is made again while it fails for reasons that may pass.
-
-    Raises:
-        HubError: the last failure.
-    """
-    backoff = Backoff()
-    try:
-        while True:
-            try:
-                return request()
-            except Exception as error:  # noqa: BLE001  httpx, httpx2 and huggingface_hub have no other common base
-                backoff.failed(error)
-    except Exception as error:  # noqa: BLE001  what failed() raised: the last failure
-        raise from_network(error, source) from error
-
-
-class Backoff:
-    """Waits between tries, longer each time; gives up after TRIES failures, or ANSWER_SECONDS without any byte."""
-
-    def __init__(self):
-        self.failures = 0
-        self.deadline = time.monotonic() + ANSWER_SECONDS
-
-    def failed(self, error: Exception) -> None:
-        """Returns when it is time to try again, or raises `error`."""
-        self.failures += 1
-        wait = min(FIRST_WAIT * 2 ** (self.failures - 1), LONGEST_WAIT)
-        if not transient(error) or self.failures >= TRIES or time.monotonic() + wait > self.deadline:
-            raise error
-        time.sleep(wait)
-
-    def received(self, count: int) -> None:
-        """`count` bytes came: the source lives, and after PROGRESS bytes the failures so far do not count any more."""
-        if count:
-            self.deadline = float("inf")
-        if count >= PROGRESS:
-            self.failures = 0
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -96,26 +43,28 @@ def download(url: str, partial: Path, *, source: str, size: int | None = None, h
     Raises:
         HubError: with all tries used up, on an answer that is final, on a full disk.
     """
-    backoff = Backoff()
+    backoff = Backoff(source)
     try:
-        with open(partial, "ab", buffering=0) as file, _bar(source, size, progress) as bar:
+        with _opened(partial, source) as file, _bar(source, size, progress) as bar:
             while True:
                 start = file.tell()
                 try:
-                    _continue(url, file, size, dict(headers or {}), timeout, bar, source)
-                    return
-                except (StorageError, CorruptError):
+                    return _continue(url, file, size, dict(headers or {}), timeout, bar, source)
+                except HubError:
                     raise
-                except Exception as error:  # noqa: BLE001  urllib lets through whatever the socket, TLS and HTTP raise
+                except Exception as error:      # urllib lets through whatever the socket, TLS and HTTP raise
                     backoff.received(file.tell() - start)
                     backoff.failed(error)
     except (StorageError, CorruptError):
-        partial.unlink(missing_ok=True)      # a full disk is not left full; wrong bytes are not continued
+        partial.unlink(missing_ok=True)         # a full disk is not left full; wrong bytes are not continued
         raise
-    except HubError:
-        raise
-    except Exception as error:  # noqa: BLE001  as above
-        raise from_network(error, source) from error
+
+
+def _opened(partial: Path, source: str) -> BinaryIO:
+    try:
+        return open(partial, "ab", buffering=0)
+    except OSError as error:
+        raise storage_error(error, partial.parent, source) from error
 
 
 def _continue(url: str, file: BinaryIO, size: int | None, headers: dict[str, str], timeout: float, bar,
@@ -174,11 +123,14 @@ def _receive(response, file: BinaryIO, size: int | None, bar, source: str) -> No
     encoding = response.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
         raise CorruptError(f"{source}: the server sent it in {encoding}, which was not asked for: is a proxy between?")
+    if response.headers.get_content_type() == "text/html":
+        raise CorruptError(f"{source}: the server sends a web page in place of a file, as login pages of networks do: "
+                           "open the address in a browser")
     length = response.headers.get("Content-Length")
     whole = size if length is None else file.tell() + int(length)
     if size is not None and whole != size:
-        raise CorruptError(f"{source}: {size} bytes were announced, the server sends {whole}: it may be a login or "
-                           "error page; open the address in a browser")
+        raise CorruptError(f"{source}: {size} bytes were announced, the server sends {whole}: a proxy on the "
+                           "way may have replaced it; open the address in a browser")
     while block := response.read1(CHUNK):
         if whole is not None and file.tell() + len(block) > whole:
             raise CorruptError(f"{source}: the server sends more than the {whole} bytes that were announced")
@@ -201,10 +153,3 @@ def _bar(source: str, size: int | None, progress: bool):
     from tqdm import tqdm
     return tqdm(desc=source.rpartition("/")[2][-40:], total=size, unit="B", unit_scale=True, unit_divisor=1024,
                 disable=None if progress else True)
-
-
-def without_token(headers: dict[str, str], url: str, origin: str) -> dict[str, str]:
-    """The headers for `url`: a token goes to the Hub that it is for, and to no other host."""
-    if urlsplit(url)[:2] == urlsplit(origin)[:2]:
-        return headers
-    return {name: value for name, value in headers.items() if name.lower() != "authorization"}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import BinaryIO
 
-from zoo.hub.errors import CorruptError
+from zoo.hub.errors import CorruptError, HubError, NotFoundError
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 GIT_SHA1 = re.compile(r"[0-9a-f]{40}")
@@ -85,9 +85,15 @@ def open_verified(path: Path, expected: Expected, source: str) -> tuple[BinaryIO
 
     Raises:
         CorruptError: it is another file than expected, or was written to meanwhile.
-        OSError: it cannot be read.
+        NotFoundError: there is no such file.
+        HubError: it cannot be read.
     """
-    file = open(path, "rb", buffering=0)
+    try:
+        file = open(path, "rb", buffering=0)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{source}: there is no such file{'' if source == str(path) else f' as {path}'}") from error
+    except OSError as error:
+        raise HubError(f"{source}: {path} cannot be read: {error.strerror}") from error
     try:
         before = os.fstat(file.fileno())
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()

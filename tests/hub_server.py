@@ -57,7 +57,7 @@ class Fault:
     reset_after: int | None = None        # TCP reset after so many bytes of the body
     close_after: int | None = None        # orderly end after so many bytes
     stall_after: int | None = None        # silence of `seconds` after so many bytes
-    seconds: float = 3.0
+    seconds: float = 8.0
     ignore_range: bool = False
     data: bytes | None = None             # other bytes than the file's
     headers: dict[str, str | None] = field(default_factory=dict)
@@ -265,9 +265,9 @@ def begin(environment: dict[str, str]) -> None:
     """Makes a fresh process a client of the server: environment, loopback without TLS, short waits."""
     os.environ.clear()
     os.environ.update(environment)
-    from zoo.hub import sources, transfer
+    from zoo.hub import retry, sources
     sources.PLAIN_HTTP_HOSTS.update({"127.0.0.1", "localhost"})
-    transfer.FIRST_WAIT = 0.02
+    retry.FIRST_WAIT = 0.02
 
 
 def fetch_here(source: str, options: dict) -> Outcome:
@@ -298,7 +298,8 @@ class Client:
         self.pool.shutdown()
 
 
-def start_fetch(url: str, source: str, cache_dir, before: str = "", **environment: str) -> subprocess.Popen:
+def start_fetch(url: str, source: str, cache_dir, before: str = "", *, stderr: int = subprocess.PIPE,
+                progress: bool = False, **environment: str) -> subprocess.Popen:
     """A process of its own that fetches `source`, after running `before`; it prints the sha256 or the error."""
     code = f"""
 import os
@@ -307,10 +308,10 @@ begin(dict(os.environ))
 from zoo.hub.client import fetch
 {before}
 try:
-    with fetch({source!r}, progress=False, cache_dir={str(cache_dir)!r}) as got:
+    with fetch({source!r}, progress={progress}, cache_dir={str(cache_dir)!r}) as got:
         print(got.sha256)
 except OSError as error:
     print(type(error).__name__, error)
 """
     return subprocess.Popen([sys.executable, "-c", code], env=settings(url, **environment), stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+                            stderr=stderr, text=True)
