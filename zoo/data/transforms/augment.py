@@ -161,6 +161,12 @@ class TrivialAugmentWide(Augment):
         num_magnitude_bins: steps from the weakest change to the strongest, at least 2.
         interpolation, fill: of those that move pixels, as in `functional.rotate`.
 
+    Example:
+        >>> from PIL import Image
+        >>> from zoo.data.transforms import TrivialAugmentWide
+        >>> TrivialAugmentWide()(Image.new("RGB", (64, 48))).size
+        (64, 48)
+
     Source: S. Mueller and F. Hutter, "TrivialAugment", https://arxiv.org/abs/2103.10158.
     """
 

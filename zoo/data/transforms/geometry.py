@@ -90,12 +90,12 @@ def resize(
 
     Args:
         size: of the shorter side, the longer one in proportion; or (height, width); or None with max_size.
-        interpolation: of `InterpolationMode`.
+        interpolation: of `InterpolationMode`; "nearest" takes the pixels that PIL takes, on tensors too.
         max_size: of the longer side, where size is one number or None.
         antialias: torchvision's argument; here it is always on, as it is for PIL images there.
 
     Raises:
-        ValueError: a wrong size, or antialias=False.
+        ValueError: a wrong size, or antialias=False. TypeError: a tensor that is neither of integers nor of floats.
 
     Example:
         >>> import zoo
@@ -119,6 +119,8 @@ def resize_planes(array: np.ndarray, size: tuple[int, int], chosen: Any) -> np.n
     """PIL's resampling on each plane of (..., H, W): bytes as bytes, other numbers as float32."""
     from PIL import Image
 
+    if array.dtype not in FLOATS and array.dtype.kind not in "iu":
+        raise TypeError(f"resize: wants integers or floats, got {array.dtype}")
     bytewise = array.dtype == np.uint8
     planes = array.reshape(-1, *array.shape[-2:]).astype(np.uint8 if bytewise else float32, copy=False)
     made = np.empty((len(planes), *size), planes.dtype)
@@ -146,7 +148,7 @@ def crop(inpt: Any, top: int, left: int, height: int, width: int) -> Any:
         ..., max(top, 0) : max(min(top + height, rows), 0), max(left, 0) : max(min(left + width, columns), 0)
     ]
     if inside.shape[-2:] == (height, width):
-        return wrap(np.ascontiguousarray(inside))
+        return wrap(inside.copy())
     made = np.zeros((*inside.shape[:-2], height, width), inside.dtype)
     y, x = max(-top, 0), max(-left, 0)
     made[..., y : y + inside.shape[-2], x : x + inside.shape[-1]] = inside
@@ -203,7 +205,14 @@ def resized_crop(
     interpolation: str = InterpolationMode.BILINEAR,
     antialias: bool | None = True,
 ) -> Any:
-    """`crop`, then `resize` to (height, width) `size`."""
+    """`crop`, then `resize` to (height, width) `size`.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import functional as F
+        >>> F.resized_crop(zoo.zeros(3, 9, 9), 1, 2, 4, 6, (5, 5)).shape
+        (3, 5, 5)
+    """
     return resize(crop(inpt, top, left, height, width), pair("resized_crop", size), interpolation, None, antialias)
 
 
@@ -287,21 +296,36 @@ def fill_of(picture: Any, fill: Any) -> Any:
 
 
 def horizontal_flip(inpt: Any) -> Any:
-    """Left becomes right."""
+    """Left becomes right.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import functional as F
+        >>> F.horizontal_flip(zoo.tensor([[[1, 2]]]))
+        tensor([[[2, 1]]])
+    """
     if is_picture(inpt):
         from PIL.Image import Transpose
 
         return inpt.transpose(Transpose.FLIP_LEFT_RIGHT)
-    return wrap(np.ascontiguousarray(array_of("horizontal_flip", inpt)[..., ::-1]))
+    return wrap(array_of("horizontal_flip", inpt)[..., ::-1].copy())
 
 
 def vertical_flip(inpt: Any) -> Any:
-    """Top becomes bottom."""
+    """Top becomes bottom.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import functional as F
+        >>> F.vertical_flip(zoo.tensor([[[1], [2]]]))
+        tensor([[[2],
+                 [1]]])
+    """
     if is_picture(inpt):
         from PIL.Image import Transpose
 
         return inpt.transpose(Transpose.FLIP_TOP_BOTTOM)
-    return wrap(np.ascontiguousarray(array_of("vertical_flip", inpt)[..., ::-1, :]))
+    return wrap(array_of("vertical_flip", inpt)[..., ::-1, :].copy())
 
 
 def rotate(
@@ -351,6 +375,12 @@ def affine(
 
     Raises:
         ValueError: scale is not above 0.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import functional as F
+        >>> F.affine(zoo.tensor([[[1, 2, 3]]], dtype=zoo.uint8), 0.0, [1, 0], 1.0, [0.0, 0.0])
+        tensor([[[0, 1, 2]]], dtype=zoo.uint8)
     """
     if scale <= 0:
         raise ValueError(f"affine: wants a scale above 0, got {scale}")

@@ -92,6 +92,12 @@ class CutMix(Mix):
     Args:
         alpha: of the Beta distribution, above 0. num_classes: needed for labels that are class numbers.
 
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import CutMix
+        >>> CutMix(num_classes=5)(zoo.rand(4, 3, 8, 8), zoo.arange(4))[1].sum(1)
+        tensor([1., 1., 1., 1.])
+
     Source: S. Yun et al., "CutMix", https://arxiv.org/abs/1905.04899.
     """
 

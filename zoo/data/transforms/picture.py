@@ -68,9 +68,7 @@ def pil_to_tensor(inpt: Any) -> Tensor:
     """
     if not is_picture(inpt):
         raise TypeError(f"pil_to_tensor: wants a PIL image, got {type(inpt).__name__}")
-    pixels = np.asarray(inpt)
-    pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
-    return wrap(np.ascontiguousarray(pixels.transpose(2, 0, 1)))
+    return wrap(np.atleast_3d(np.asarray(inpt)).transpose(2, 0, 1).copy())
 
 
 def to_image(inpt: Any) -> Tensor:
@@ -93,7 +91,7 @@ def to_image(inpt: Any) -> Tensor:
         raise TypeError(f"to_image: wants a PIL image, an ndarray or a tensor, got {type(inpt).__name__}")
     if inpt.ndim not in (2, 3):
         raise ValueError(f"to_image: wants an ndarray (H, W) or (H, W, C), got shape {inpt.shape}")
-    return wrap(np.ascontiguousarray(np.atleast_3d(inpt).transpose(2, 0, 1)))
+    return wrap(np.atleast_3d(inpt).transpose(2, 0, 1).copy())
 
 
 def to_dtype(inpt: Tensor, dtype: Any = float32, scale: bool = False) -> Tensor:

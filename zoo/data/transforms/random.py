@@ -80,7 +80,14 @@ class RandomApply(RandomTransform):
 
 
 class RandomHorizontalFlip(RandomTransform):
-    """Left becomes right, with probability p."""
+    """Left becomes right, with probability p.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import RandomHorizontalFlip
+        >>> RandomHorizontalFlip(1.0)(zoo.tensor([[[1, 2]]]))
+        tensor([[[2, 1]]])
+    """
 
     def __init__(self, p: float = 0.5):
         self.p = probability("RandomHorizontalFlip", p)
@@ -90,7 +97,14 @@ class RandomHorizontalFlip(RandomTransform):
 
 
 class RandomVerticalFlip(RandomTransform):
-    """Top becomes bottom, with probability p."""
+    """Top becomes bottom, with probability p.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import RandomVerticalFlip
+        >>> RandomVerticalFlip(0.0)(zoo.tensor([[[1], [2]]])).tolist()
+        [[[1], [2]]]
+    """
 
     def __init__(self, p: float = 0.5):
         self.p = probability("RandomVerticalFlip", p)
@@ -208,6 +222,12 @@ class RandomRotation(RandomTransform):
     Args:
         degrees: limits of the angle, counter-clockwise; one number d stands for (-d, d).
         interpolation, expand, center, fill: as in `functional.rotate`.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import RandomRotation
+        >>> RandomRotation((90, 90))(zoo.tensor([[[1, 2], [3, 4]]], dtype=zoo.uint8)).tolist()
+        [[[2, 4], [1, 3]]]
     """
 
     def __init__(self, degrees: Any, interpolation: str = InterpolationMode.NEAREST, expand: bool = False,
@@ -224,7 +244,14 @@ class RandomRotation(RandomTransform):
 
 
 class RandomGrayscale(RandomTransform):
-    """A grey picture with as many channels as before, with probability p."""
+    """A grey picture with as many channels as before, with probability p.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import RandomGrayscale
+        >>> RandomGrayscale(1.0)(zoo.zeros(3, 4, 5, dtype=zoo.uint8)).shape
+        (3, 4, 5)
+    """
 
     def __init__(self, p: float = 0.1):
         self.p = probability("RandomGrayscale", p)
@@ -243,6 +270,12 @@ class ColorJitter(RandomTransform):
 
     Raises:
         ValueError: other limits.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import ColorJitter
+        >>> ColorJitter(brightness=(2, 2))(zoo.full((1, 1, 1), 40, dtype=zoo.uint8))
+        tensor([[[80]]], dtype=zoo.uint8)
     """
 
     def __init__(self, brightness: Any = None, contrast: Any = None, saturation: Any = None, hue: Any = None):
@@ -287,6 +320,12 @@ class RandomErasing(RandomTransform):
 
     Raises:
         ValueError: other limits or another value.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import RandomErasing
+        >>> bool((RandomErasing(p=1.0)(zoo.ones(1, 9, 9)) == 0).any())
+        True
 
     Source: Z. Zhong et al., "Random Erasing Data Augmentation", https://arxiv.org/abs/1708.04896.
     """

@@ -116,6 +116,12 @@ class CenterCrop(Transform):
 
     Args:
         size: one number, or (height, width).
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import CenterCrop
+        >>> CenterCrop(1)(zoo.tensor([[[1, 2, 3]]]))
+        tensor([[[2]]])
     """
 
     def __init__(self, size: Any):
@@ -126,7 +132,14 @@ class CenterCrop(Transform):
 
 
 class Pad(Transform):
-    """A frame around the picture: `functional.pad` with its arguments."""
+    """A frame around the picture: `functional.pad` with its arguments.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import Pad
+        >>> Pad([1, 0])(zoo.tensor([[[5]]]))
+        tensor([[[0, 5, 0]]])
+    """
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant"):
         geometry.margins("Pad", padding)
@@ -137,7 +150,14 @@ class Pad(Transform):
 
 
 class Grayscale(Transform):
-    """A grey picture of 1 channel, or of 3 equal ones."""
+    """A grey picture of 1 channel, or of 3 equal ones.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import Grayscale
+        >>> Grayscale()(zoo.tensor([[[100]], [[100]], [[100]]], dtype=zoo.uint8))
+        tensor([[[100]]], dtype=zoo.uint8)
+    """
 
     def __init__(self, num_output_channels: int = 1):
         self.num_output_channels = num_output_channels
@@ -147,28 +167,56 @@ class Grayscale(Transform):
 
 
 class ToTensor(Transform):
-    """A picture or an ndarray (H, W, C) as a tensor (C, H, W); uint8 becomes float32 in [0, 1]."""
+    """A picture or an ndarray (H, W, C) as a tensor (C, H, W); uint8 becomes float32 in [0, 1].
+
+    Example:
+        >>> from PIL import Image
+        >>> from zoo.data.transforms import ToTensor
+        >>> ToTensor()(Image.new("L", (1, 1), 51))
+        tensor([[[0.2000]]])
+    """
 
     def apply(self, inpt: Any) -> Any:
         return picture.to_tensor(inpt)
 
 
 class ToImage(Transform):
-    """A picture or an ndarray as a tensor (C, H, W) of the same dtype."""
+    """A picture or an ndarray as a tensor (C, H, W) of the same dtype.
+
+    Example:
+        >>> from PIL import Image
+        >>> from zoo.data.transforms import ToImage
+        >>> ToImage()(Image.new("L", (1, 1), 51))
+        tensor([[[51]]], dtype=zoo.uint8)
+    """
 
     def apply(self, inpt: Any) -> Any:
         return picture.to_image(inpt)
 
 
 class PILToTensor(Transform):
-    """A picture as a tensor (C, H, W) of the same dtype."""
+    """A picture as a tensor (C, H, W) of the same dtype.
+
+    Example:
+        >>> from PIL import Image
+        >>> from zoo.data.transforms import PILToTensor
+        >>> PILToTensor()(Image.new("L", (1, 1), 51))
+        tensor([[[51]]], dtype=zoo.uint8)
+    """
 
     def apply(self, inpt: Any) -> Any:
         return picture.pil_to_tensor(inpt)
 
 
 class ToPILImage(Transform):
-    """A tensor (C, H, W) or an ndarray (H, W, C) as a picture."""
+    """A tensor (C, H, W) or an ndarray (H, W, C) as a picture.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import ToPILImage
+        >>> ToPILImage()(zoo.ones(1, 2, 3)).getpixel((0, 0))
+        255
+    """
 
     def __init__(self, mode: str | None = None):
         self.mode = mode
@@ -195,7 +243,14 @@ class ToDtype(Transform):
 
 
 class ConvertImageDtype(ToDtype):
-    """ToDtype with scale: torchvision's older name."""
+    """ToDtype with scale: torchvision's older name.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import ConvertImageDtype
+        >>> ConvertImageDtype()(zoo.tensor([51], dtype=zoo.uint8))
+        tensor([0.2000])
+    """
 
     def __init__(self, dtype: Any = float32):
         super().__init__(dtype, scale=True)
