@@ -64,7 +64,7 @@ def legacy(pickle: bytes, storages: dict[str, tuple[int, bytes]] | None = None, 
     """torch's legacy format; storages are key -> (count of elements, bytes)."""
     order = "<" if little else ">"
     system = program(b"}", text("little_endian"), b"\x88" if little else b"\x89", b"s")
-    head = LEGACY + program(number(1001)) + system + pickle
+    head = PROTO + LEGACY + program(number(1001)) + system + pickle
     keys = program(b"](", *map(text, storages or {}), b"e")
     return head + keys + b"".join(struct.pack(order + "q", n) + data for n, data in (storages or {}).values())
 

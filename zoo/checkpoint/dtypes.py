@@ -50,3 +50,8 @@ TORCH_DTYPES = {
 }
 TORCH_STORAGE_NAMES = {dtype: name for name, dtype in TORCH_STORAGES.items()}
 TORCH_DTYPE_NAMES = {dtype: name for name, dtype in TORCH_DTYPES.items()}
+
+
+def native(array: np.ndarray) -> np.ndarray:
+    """The array with its elements in this machine's byte order, as both tables have them."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

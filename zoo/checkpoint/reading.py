@@ -58,9 +58,9 @@ def read_source(source: Source, builder: Builder) -> Any:
     head = source.read(0, min(HEAD, source.size))
     if head.startswith(ZIP):
         return read_archive(source, builder)
-    if head.startswith(LEGACY):
-        return read_legacy(source, builder)
     if head.startswith(PICKLE):
+        if LEGACY in head[:32]:
+            return read_legacy(source, builder)
         raise FileError("is a pickle, but not of torch.save; zoo never runs pickles: save it as safetensors or .npz")
     if head.startswith(NUMPY):
         return builder.tensor(read_npy(source), "cpu", False)

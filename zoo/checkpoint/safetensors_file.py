@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from zoo.checkpoint.dtypes import SAFETENSORS, SAFETENSORS_NAMES
+from zoo.checkpoint.dtypes import SAFETENSORS, SAFETENSORS_NAMES, native
 from zoo.checkpoint.errors import FileError
 from zoo.checkpoint.opcodes import DICT, LIST, NUMBER, ORDERED
 from zoo.checkpoint.source import Source
@@ -82,6 +82,7 @@ def write_safetensors(file: BinaryIO, arrays: dict[str, np.ndarray], metadata: d
     Raises:
         TypeError: an array of a dtype that the format has not.
     """
+    arrays = {name: native(array) for name, array in arrays.items()}
     order = sorted(arrays, key=lambda name: -arrays[name].itemsize)
     header: dict[str, Any] = {METADATA: metadata}
     end = 0

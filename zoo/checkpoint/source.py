@@ -78,11 +78,12 @@ class Source:
 @contextmanager
 def opened(f: Any, mmap: bool) -> Iterator[Source]:
     """A Source of a path or an open binary file. What bad bytes raise inside leaves as a FileError with its name."""
-    name = "the file" if hasattr(f, "read") else str(f)
+    name = getattr(f, "name", "the file") if hasattr(f, "read") else str(f)
+    name = name if isinstance(name, str) else "the file"         # a pipe's is a number
     try:
         if hasattr(f, "read"):
-            file = seekable(f)
-            yield Source(file, name, mapped(file) if mmap and on_disk(file) else None)
+            with buffered(f) as file:
+                yield Source(file, name, mapped(file) if mmap and on_disk(file) else None)
             return
         if not stat.S_ISREG(os.stat(f).st_mode):
             raise FileError("is a folder or a device, not a file")
@@ -100,14 +101,22 @@ def opened(f: Any, mmap: bool) -> Iterator[Source]:
         raise FileError(f"load: {name} is corrupt: {type(error).__name__}: {error}") from error
 
 
-def seekable(f: Any) -> Any:
-    """f, or its bytes where it is not one of Python's own seekable files."""
-    if isinstance(f, (io.BytesIO, io.FileIO, io.BufferedReader, io.BufferedRandom)) and f.seekable():
-        return f
-    data = f.read()
-    if not isinstance(data, bytes):
-        raise FileError(f"is not open in binary mode: it gave {type(data).__name__}")
-    return io.BytesIO(data)
+@contextmanager
+def buffered(f: Any) -> Iterator[BinaryIO]:
+    """f with a buffer, or its bytes where it is not one of Python's own seekable files. f stays open."""
+    if isinstance(f, io.FileIO) and f.seekable():
+        file = io.BufferedReader(f)
+        try:
+            yield file
+        finally:
+            file.detach()
+    elif isinstance(f, (io.BytesIO, io.BufferedReader, io.BufferedRandom)) and f.seekable():
+        yield f
+    else:
+        data = f.read()
+        if not isinstance(data, bytes):
+            raise FileError(f"is not open in binary mode: it gave {type(data).__name__}")
+        yield io.BytesIO(data)
 
 
 def on_disk(file: BinaryIO) -> bool:

@@ -18,7 +18,7 @@ from zoo.checkpoint.torch_names import Names, Storage, storage_id
 from zoo.checkpoint.zip_file import DEFLATED, Member, contents
 
 MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001
-LEGACY = b"\x80\x02\x8a\x0a" + MAGIC.to_bytes(10, "little") + b"."
+LEGACY = b"\x8a\x0a" + MAGIC.to_bytes(10, "little") + b"."      # its first pickle, behind PROTO and perhaps FRAME
 PICKLE = "data.pkl"
 
 

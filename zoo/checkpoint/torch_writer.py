@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from zoo.checkpoint.dtypes import TORCH_DTYPE_NAMES, TORCH_STORAGE_NAMES
+from zoo.checkpoint.dtypes import TORCH_DTYPE_NAMES, TORCH_STORAGE_NAMES, native
 from zoo.checkpoint.tree import Leaf, memory_key, place_of, unknown, wanted_key
 from zoo.ops.device import device, fetch
 
@@ -124,7 +124,8 @@ def lay_out(slots: list[Slot]) -> list[np.ndarray]:
         begin, item = group[0].start, group[0].array.itemsize
         count = (max(slot.stop for slot in group) - begin) // item
         # All of this memory belongs to the base that the group's arrays share, though none of them may reach all of it.
-        storages.append(np.lib.stride_tricks.as_strided(group[0].array, (count,), (item,), writeable=False))
+        raw = group[0].array.view(f"V{item}")
+        storages.append(np.lib.stride_tricks.as_strided(raw, (count,), (item,), writeable=False))
         for slot in group:
             slot.key, slot.count, slot.offset = key, count, (slot.start - begin) // item
     return storages
@@ -173,7 +174,7 @@ class Pickler:
         """The array in NumPy's memory, as torch could hold it: no negative strides, none of part of an element."""
         key = memory_key(array)
         if key not in self.hosts:
-            host = fetch(array)
+            host = native(fetch(array))
             if host.dtype not in TORCH_DTYPE_NAMES:
                 raise TypeError(f"save: {place_of(path)}: torch has no dtype {host.dtype}")
             fits = all(step >= 0 and step % host.itemsize == 0 for step in host.strides)
