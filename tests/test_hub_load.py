@@ -10,41 +10,12 @@ import numpy as np
 import pytest
 
 import zoo
+from tests.hub_models import X, logits_of, run, seeded
 from zoo import checkpoint, hub, models
 from zoo.data import digits
 from zoo.models.labels import class_names
 from zoo.models.weights import Preprocessing
 from zoo.nn.state import StateDictError
-
-X = np.random.default_rng(5).standard_normal((2, 3, 33, 40), dtype=np.float32)
-TIMM = {"tag": "mine", "input_size": [3, 48, 48], "interpolation": "bicubic", "crop_pct": 0.95, "mean": [0.5, 0.5, 0.5],
-        "std": [0.2, 0.3, 0.4], "license": "mit", "first_conv": "conv1", "classifier": "fc"}
-
-
-def seeded(name, **options):
-    """A state_dict with the model's own keys and shapes, values as a trained model might have them."""
-    rng = np.random.default_rng(len(name))
-    made = {}
-    for key, value in models.create(name, **options).state_dict().items():
-        array = value.numpy()
-        if key.endswith("running_var"):
-            array = rng.uniform(0.5, 2, array.shape)
-        elif key.endswith(("running_mean", "bias")):
-            array = rng.standard_normal(array.shape) * 0.1
-        made[key] = array.astype(value.dtype)
-    return made
-
-
-def logits_of(name, state, **options):
-    """What the model of this name computes with a state_dict, without the hub."""
-    model = models.create(name, **options).eval()
-    model.load_state_dict({key: zoo.from_numpy(np.ascontiguousarray(array)) for key, array in state.items()})
-    return run(model)
-
-
-def run(model, x=X):
-    with zoo.no_grad():
-        return model(zoo.from_numpy(x)).numpy()
 
 
 @pytest.fixture(scope="module")

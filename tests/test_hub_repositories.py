@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 import zoo
+from tests.hub_models import logits_of, run, seeded
 from tests.hub_server import Client, Fault, HubServer, sha256
-from tests.test_hub_load import TIMM, X, logits_of, resnet18, run, seeded  # noqa: F401  (resnet18 is a fixture)
 from zoo import checkpoint, models
 from zoo.checkpoint.safetensors_file import write_safetensors
+
+TIMM = {"tag": "mine", "input_size": [3, 48, 48], "interpolation": "bicubic", "crop_pct": 0.95, "mean": [0.5, 0.5, 0.5],
+        "std": [0.2, 0.3, 0.4], "license": "mit", "first_conv": "conv1", "classifier": "fc"}
+
+
+@pytest.fixture(scope="module")
+def resnet18():
+    return seeded("resnet18")
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +111,7 @@ def timm_vgg_keys(state):
     return made
 
 
-def test_a_repository_says_its_architecture(server, load, resnet18):  # noqa: F811
+def test_a_repository_says_its_architecture(server, load, resnet18):
     about = {"architecture": "resnet18", "num_classes": 1000, "pretrained_cfg": TIMM}
     server.add("owner/net", "config.json", json.dumps(about).encode(), lfs=False)
     server.add("owner/net", "model.safetensors", safetensors(resnet18))
@@ -166,7 +174,7 @@ def test_timms_vgg_layout(server, load):
     np.testing.assert_array_equal(seen["logits"], logits_of("vgg11", widened(state)))
 
 
-def test_torchvisions_file_over_an_address(server, load, resnet18, tmp_path):  # noqa: F811
+def test_torchvisions_file_over_an_address(server, load, resnet18, tmp_path):
     """A .pth without batch counters; http on the loopback is the tests' own seam (tests/hub_server.py, begin)."""
     stored = {key: a for key, a in resnet18.items() if "num_batches_tracked" not in key}
     data = pth(stored, tmp_path)
@@ -179,7 +187,7 @@ def test_torchvisions_file_over_an_address(server, load, resnet18, tmp_path):  #
     assert server.asked() == [("GET", "plain")]
 
 
-def test_pinned_and_warm_asks_nothing_and_wrong_bytes_never_load(server, load, resnet18, tmp_path):  # noqa: F811
+def test_pinned_and_warm_asks_nothing_and_wrong_bytes_never_load(server, load, resnet18, tmp_path):
     good = safetensors(resnet18)
     commit = server.add("timm/resnet18.a1_in1k", "model.safetensors", good)
     row = {"source": f"hf://timm/resnet18.a1_in1k/model.safetensors@{commit}", "sha256": sha256(good)}
@@ -209,7 +217,7 @@ def test_what_the_source_refuses_is_one_kind_of_error(server, load):
         load("resnet18", offline=True)
 
 
-def test_state_dicts_by_address(server, running, tmp_path, resnet18):  # noqa: F811
+def test_state_dicts_by_address(server, running, tmp_path, resnet18):
     data = safetensors(resnet18)
     server.plain[f"net-{sha256(data)[:8]}.safetensors"] = data
     server.plain["net-00000000.safetensors"] = data

@@ -9,12 +9,14 @@ zoo and torch take turns, in each round the other one first. The files are in th
 """
 
 import argparse
+import hashlib
 import json
 import os
 import platform
 import subprocess
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -57,15 +59,12 @@ REPORT = "np.save('{name}.npy', y); print(loaded - start, end - start)"
 
 def prepare(folder: Path) -> str:
     """The seeded weights as torch's file and as a file in the Hub's cache; the latter's sha256."""
-    import hashlib
-
     import torch  # pyright: ignore[reportMissingImports]
-    from torchvision.models import resnet50  # pyright: ignore[reportMissingImports]
 
-    import tests.yardsticks.torchvision_shim  # noqa: F401
+    import tests.yardsticks.torchvision_shim  # noqa: F401  (before torchvision)
     from zoo import checkpoint
     torch.manual_seed(0)
-    state = resnet50().state_dict()
+    state = import_module("torchvision.models").resnet50().state_dict()
     torch.save(state, folder / "resnet50.pth")
     checkpoint.write(folder / "model.safetensors", {key: value.numpy() for key, value in state.items()})
     sha256 = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
