@@ -78,8 +78,8 @@ class Source:
 @contextmanager
 def opened(f: Any, mmap: bool) -> Iterator[Source]:
     """A Source of a path or an open binary file. What bad bytes raise inside leaves as a FileError with its name."""
-    name = getattr(f, "name", "the file") if hasattr(f, "read") else str(f)
-    name = name if isinstance(name, str) else "the file"         # a pipe's is a number
+    name = getattr(f, "name", None) if hasattr(f, "read") else f
+    name = os.fspath(name) if isinstance(name, (str, os.PathLike)) else "the file"         # a pipe's is a number
     try:
         if hasattr(f, "read"):
             with buffered(f) as file:
