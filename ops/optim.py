@@ -3,7 +3,7 @@
 Not records in the registry: it writes into its arguments, and has no derivative. The kernel is in optim_gpu.py.
 """
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,21 +37,29 @@ def update(rule: str, rows: Sequence[tuple], numbers: tuple, flags: tuple, maxim
     for arrays in rows:
         dtype = arrays[0].dtype
         wide = float32 if dtype in HALVES else dtype
-        n, d, s = [np.asarray(x, wide) for x in numbers], np.asarray(decay, wide), np.asarray(shrink, wide)
-        flat = [a.reshape(-1) for a in arrays]
-        for start in range(0, flat[0].size, CHUNK):
-            parts = [a[start:start + CHUNK] for a in flat]
+        n = [np.asarray(x, wide) for x in numbers]
+        for parts in chunks(arrays):
             p, g, *state = [a.astype(wide) for a in parts] if wide is not dtype else parts
             if maximize:
                 g = -g
             if decay:
-                g = g + p * d
+                g = g + p * np.asarray(decay, wide)
             if shrink != 1:
-                p *= s
+                p *= np.asarray(shrink, wide)
             step(p, g, state, n, flags)
             if wide is not dtype:
                 for part, value in zip((parts[0], *parts[2:]), (p, *state), strict=True):
                     part[...] = value
+
+
+def chunks(arrays: tuple) -> Iterator[list[np.ndarray]]:
+    """Flat pieces of the arrays, of at most CHUNK elements."""
+    flat = [a.reshape(-1) for a in arrays]
+    if flat[0].size <= CHUNK:
+        yield flat
+        return
+    for start in range(0, flat[0].size, CHUNK):
+        yield [a[start:start + CHUNK] for a in flat]
 
 
 def out_of_place(rule: str):

@@ -58,6 +58,11 @@ class HostBlock(Block):
         self.size, self.states = ends[-1], []
         if self.together:
             self.param, self.grad = np.empty(self.size, self.dtype), np.empty(self.size, self.dtype)
+            self.stepped = self.split(self.param)
+
+    def split(self, flat: np.ndarray) -> list[np.ndarray]:
+        """The parts of a flat array, in the parameters' shapes."""
+        return [flat[place].reshape(p.array.shape) for p, place in zip(self.params, self.slices, strict=True)]
 
     def allocate(self, name: str, old: list[Tensor | None], fill: float) -> list[Tensor]:
         flat = np.full(self.size, fill, self.dtype)
@@ -65,7 +70,7 @@ class HostBlock(Block):
             if x is not None:
                 flat[place] = x.cpu().array.ravel()
         self.states.append(flat)
-        return [wrap(flat[place].reshape(p.array.shape)) for p, place in zip(self.params, self.slices, strict=True)]
+        return [wrap(part) for part in self.split(flat)]
 
     def rows(self) -> Rows:
         if self.together:
@@ -77,8 +82,8 @@ class HostBlock(Block):
 
     def finish(self) -> None:
         if self.together:
-            for p, place in zip(self.params, self.slices, strict=True):
-                p.array[...] = self.param[place].reshape(p.array.shape)
+            for p, values in zip(self.params, self.stepped, strict=True):
+                p.array[...] = values
         super().finish()
 
 
@@ -134,7 +139,7 @@ class Elementwise(Optimizer):
         super().__init__(params, defaults)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "blocks": {}}  # a copy's state is no longer a view of the blocks' memory
+        return {**super().__getstate__(), "blocks": {}}  # a copy's state is no longer a view of the blocks' memory
 
     def state_names(self, group: dict) -> tuple[str, ...]:
         """The names of a parameter's state in this group, in the order of the rule; the scalars are not among them."""

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from zoo.autograd.creation import zeros_like
+from zoo.autograd.creation import ones_like, zeros_like
 from zoo.autograd.tensor import Tensor
+from zoo.ops.pointwise import where
 from zoo.optim.optimizer import Optimizer, need_betas, need_range, scalar
 
 
@@ -54,9 +55,9 @@ class LAMB(Optimizer):
             if p.grad is not None:
                 r = self.adam_direction(p, -p.grad if group["maximize"] else p.grad, group)
                 r.add_(p, alpha=group["weight_decay"])
-                length, norm = p.norm().item(), r.norm().item()
-                ratio = length / norm if length > 0 and norm > 0 else 1.0
-                p.sub_(r, alpha=float(group["lr"]) * ratio)
+                length, norm = p.norm(), r.norm()
+                ratio = where((length > 0).logical_and(norm > 0), length / norm, ones_like(norm))
+                p.sub_(r * ratio, alpha=float(group["lr"]))
 
     def adam_direction(self, p: Tensor, grad: Tensor, group: dict) -> Tensor:
         """m' / (sqrt(v') + eps), after both means have taken in the gradient."""

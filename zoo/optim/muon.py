@@ -82,8 +82,9 @@ class Muon(Optimizer):
         lr, momentum = float(group["lr"]), group["momentum"]
         for p in group["params"]:
             if p.grad is not None:
-                b = self.state[p].setdefault("momentum_buffer", zeros_like(p))
-                b.lerp_(p.grad, 1 - momentum)
+                if "momentum_buffer" not in self.state[p]:
+                    self.state[p]["momentum_buffer"] = zeros_like(p)
+                b = self.state[p]["momentum_buffer"].lerp_(p.grad, 1 - momentum)
                 u = p.grad.lerp(b, momentum) if group["nesterov"] else b
                 direction = newton_schulz(u, group["ns_coefficients"], group["ns_steps"], group["eps"])
                 p.mul_(1 - lr * group["weight_decay"])

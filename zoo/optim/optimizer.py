@@ -110,6 +110,9 @@ class Optimizer:
         if "step" in vars(cls):
             cls.step = hooked(cls.step)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "hooks": {}}  # hooks stay with the original, as in torch
+
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds parameters with options of their own.
 

@@ -155,6 +155,7 @@ class AveragedModel(Module):
 
     def update_parameters(self, model: Module) -> None:
         """Takes the model's values of now into the average."""
+
         def values(module: Module) -> list[Tensor]:
             return list(chain(module.parameters(), module.buffers() if self.use_buffers else ()))
 
