@@ -29,6 +29,7 @@ from zoo.models.resnet_cifar import resnet44 as resnet44
 from zoo.models.resnet_cifar import resnet56 as resnet56
 from zoo.models.resnet_cifar import resnet110 as resnet110
 from zoo.models.resnet_digits import resnet20_digits as resnet20_digits
+from zoo.models.summary import summary as summary
 from zoo.models.vgg import VGG as VGG
 from zoo.models.vgg import vgg11 as vgg11
 from zoo.models.vgg import vgg11_bn as vgg11_bn
@@ -38,4 +39,3 @@ from zoo.models.vgg import vgg16 as vgg16
 from zoo.models.vgg import vgg16_bn as vgg16_bn
 from zoo.models.vgg import vgg19 as vgg19
 from zoo.models.vgg import vgg19_bn as vgg19_bn
-from zoo.models.summary import summary as summary

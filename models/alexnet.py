@@ -24,7 +24,9 @@ class AlexNet(PlainConvNet):
     Example:
         >>> import zoo
         >>> from zoo.models.alexnet import AlexNet
-        >>> AlexNet(num_classes=10)(zoo.zeros(1, 3, 63, 63)).shape
+        >>> with zoo.nn.init.skip_init():       # 57 million weights: drawing them takes seconds
+        ...     model = AlexNet(num_classes=10)
+        >>> model(zoo.zeros(1, 3, 63, 63)).shape
         (1, 10)
     """
 

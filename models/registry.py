@@ -38,10 +38,10 @@ def register(builder: Callable[..., Module]) -> Callable[..., Module]:
     Example:
         >>> from zoo import models
         >>> @models.register
-        ... def tiny_resnet(**options):
-        ...     return models.CifarResNet(1, width=4, **options)
-        >>> models.create("tiny_resnet", num_classes=3).fc.out_features
-        3
+        ... def resnet18(**options):
+        ...     return models.CifarResNet(3, **options)
+        Traceback (most recent call last):
+        ValueError: register: wants a new name, got 'resnet18', which zoo.models.resnet has
     """
     name = builder.__name__
     if name in ENTRIES:

@@ -41,8 +41,10 @@ class Summary(NamedTuple):
         heads = ("Layer", "Type", "Output shape", "Parameters", "Multiply-adds", "Activations")
         lines = [heads, *(cells(row) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        texts = ["  ".join(align(cell, i, w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))).rstrip()
-                 for line in lines]
+        texts = [
+            "  ".join(align(cell, i, w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))).rstrip()
+            for line in lines
+        ]
         rule = "-" * max(map(len, texts))
         totals = (
             f"Parameters: {self.parameters:,} ({self.trainable_parameters:,} trainable), {mega(self.parameter_bytes)}",
@@ -74,7 +76,7 @@ def mega(count: int) -> str:
 def mult_adds(layer: Module, x: Tensor, y: Tensor) -> int:
     """Multiplications, each with its addition, of one call of a convolution or linear layer; biases are not counted."""
     if isinstance(layer, Convolution):
-        each = x if layer.transposed else y        # the side on which every element meets one filter of weights
+        each = x if layer.transposed else y  # the side on which every element meets one filter of weights
         return each.numel() * math.prod(layer.weight.shape[1:])
     return y.numel() * layer.in_features if isinstance(layer, Linear) else 0
 

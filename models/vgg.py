@@ -16,7 +16,7 @@ from zoo.nn.module import Module
 from zoo.nn.norm import BatchNorm2d
 from zoo.nn.pooling import AdaptiveAvgPool2d, MaxPool2d
 
-# Channels of the 3x3 convolutions of each of the five blocks, which end in a max pool: the columns of the paper's table.
+# Columns of the paper's table: channels of the 3x3 convolutions of each of the five blocks; a max pool ends each block.
 VGG11 = ((64,), (128,), (256,) * 2, (512,) * 2, (512,) * 2)
 VGG13 = ((64,) * 2, (128,) * 2, (256,) * 2, (512,) * 2, (512,) * 2)
 VGG16 = ((64,) * 2, (128,) * 2, (256,) * 3, (512,) * 3, (512,) * 3)
@@ -38,7 +38,9 @@ class VGG(PlainConvNet):
     Example:
         >>> import zoo
         >>> from zoo.models.vgg import VGG, VGG11, make_layers
-        >>> VGG(make_layers(VGG11), num_classes=10)(zoo.zeros(1, 3, 32, 32)).shape
+        >>> with zoo.nn.init.skip_init():       # 129 million weights: drawing them takes seconds
+        ...     model = VGG(make_layers(VGG11), num_classes=10)
+        >>> model(zoo.zeros(1, 3, 32, 32)).shape
         (1, 10)
     """
 

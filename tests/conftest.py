@@ -50,7 +50,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def torchvision():
     """torchvision beside torch's CPU build; timm can be imported after it. Tests that take it are marked `torch`."""
     pytest.importorskip("torch")

@@ -16,7 +16,6 @@ from zoo.autograd.tensor import Tensor, wrap
 from zoo.ops.device import fetch, put
 from zoo.ops.errors import ShapeError
 
-
 SKIPPING: ContextVar[bool] = ContextVar("skip_init", default=False)
 
 
