@@ -8,12 +8,10 @@ import numpy as np
 
 from zoo.autograd.tensor import Tensor, wrap
 from zoo.data.transforms import ImageClassification
+from zoo.data.transforms.color import rgb_to_grayscale
 from zoo.data.transforms.picture import is_picture, to_dtype, to_image, to_pil_image
 from zoo.models.weights_row import Preprocessing
 from zoo.ops.dtypes import FLOATS, float32
-
-# ITU-R 601-2 luma, as PIL makes grey of RGB.
-LUMA = np.array([0.299, 0.587, 0.114], np.float32).reshape(3, 1, 1)
 
 
 class Preprocess:
@@ -97,7 +95,7 @@ class Preprocess:
             raise ValueError(f"preprocess: wants floats in [0, 1], got {pixels.min()} to {pixels.max()}")
         pixels = pixels[: 3 if len(pixels) > 2 else 1]             # without alpha
         if self.preprocessing.channels == 1:
-            return wrap((pixels * LUMA).sum(0, keepdims=True) if len(pixels) == 3 else pixels)
+            return rgb_to_grayscale(wrap(pixels))
         return wrap(np.repeat(pixels, 3, 0) if len(pixels) == 1 else pixels)
 
     def __repr__(self) -> str:

@@ -108,6 +108,32 @@ def test_tensors_equal_torchvisions(name, args, named, given, v2):
     assert np.abs(ours.astype(np.float64) - theirs).max() <= most
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("name, args", [
+    ("adjust_brightness", (1.4,)), ("adjust_contrast", (0.3,)), ("adjust_contrast", (2,)), ("adjust_saturation", (1.8,)),
+    ("rgb_to_grayscale", ()), ("rgb_to_grayscale", (3,)),
+])
+def test_colours_of_floats_equal_torchvisions(name, args, v2):
+    import torch
+    for given in (FLOATS, FLOATS[:1]):
+        ours = getattr(F, name)(given, *args).numpy()
+        theirs = getattr(v2.functional, name)(torch.from_numpy(given.numpy().copy()), *args).numpy()
+        # torchvision rounds its grey's factors to 4 digits (0.2989, 0.587, 0.114).
+        assert ours.shape == theirs.shape and np.abs(ours - theirs).max() <= 2.5e-4
+
+
+@pytest.mark.parametrize("name, args, named", [c for c in CALLS if c[0] in ("rotate", "affine")])
+def test_moved_floats_are_moved_bytes(name, args, named):
+    """Each channel is filled with its own number; bytes are rounded, floats are not."""
+    for fill in (named.get("fill", 0), [10, 20, 30]):
+        bytewise = getattr(F, name)(BYTES, *args, **{**named, "fill": fill}).numpy()
+        scaled = [n / 255 for n in fill] if isinstance(fill, list) else fill / 255
+        floats = getattr(F, name)(zoo.stack([FLOATS, FLOATS]), *args, **{**named, "fill": scaled}).numpy()
+        assert floats.shape == (2, *bytewise.shape) and (floats[0] == floats[1]).all()
+        # Bicubic overshoots: bytes are cut off at 0 and 255.
+        assert np.abs(np.clip(floats[0], 0, 1) * 255 - bytewise).max() <= 1.001
+
+
 @pytest.mark.parametrize("name, args, named", CALLS, ids=IDS)
 def test_tensors_equal_pictures(name, args, named):
     """On a uint8 tensor every function gives the pixels that it gives on the PIL image."""
@@ -381,8 +407,9 @@ def test_arguments_have_torchvisions_names(v2):
     (lambda: F.affine(BYTES, 0, [0, 0], 0, [0, 0]), ValueError, "affine: wants a scale above 0"),
     (lambda: F.adjust_hue(BYTES, 0.6), ValueError, r"hue_factor in \[-0.5, 0.5\], got 0.6"),
     (lambda: F.adjust_contrast(BYTES, -1), ValueError, "adjust_contrast: wants a factor of at least 0"),
-    (lambda: F.rotate(FLOATS, 3), TypeError, "rotate: wants a PIL image or a uint8 tensor .*put it before ToTensor"),
-    (lambda: F.invert(FLOATS), TypeError, "invert: wants a PIL image or a uint8 tensor"),
+    (lambda: F.rotate(FLOATS > 1, 3), TypeError, "rotate: wants integers or floats, got bool"),
+    (lambda: F.rgb_to_grayscale(zoo.zeros(4, 2, 2)), ValueError, "wants 1 or 3 channels"),
+    (lambda: F.invert(FLOATS), TypeError, "invert: wants a PIL image or a uint8 tensor .*put it before ToTensor"),
     (lambda: F.normalize(BYTES, [0], [1]), TypeError, "normalize: wants a floating tensor, got uint8"),
     (lambda: F.normalize(FLOATS, [0, 0], [1, 1]), ValueError, "mean and std for each of 3 channels, got 2 and 2"),
     (lambda: F.normalize(FLOATS, [0], [0]), ValueError, "wants std other than 0"),

@@ -1,12 +1,19 @@
-"""What colours pixels have: PIL's operations, under torchvision's names. uint8 tensors (C, H, W) go there and back."""
+"""What colours pixels have: PIL's operations, under torchvision's names. uint8 tensors (C, H, W) go there and back.
 
+Floats in [0, 1] have brightness, contrast, saturation and grey only; the others want the picture before ToTensor.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from zoo.autograd.tensor import wrap
+from zoo.autograd.tensor import Tensor, wrap
 from zoo.data.transforms.picture import array_of, is_picture, on_picture, pil_to_tensor, to_pil_image
+from zoo.ops.dtypes import FLOATS
 
+# ITU-R 601-2, by which PIL too makes grey of RGB.
+LUMA = np.array([0.299, 0.587, 0.114]).reshape(3, 1, 1)
 GREY_ONLY = ("1", "L", "I", "F", "I;16")
 
 
@@ -18,6 +25,9 @@ def enhanced(name: str, kind: str, inpt: Any, factor: float) -> Any:
     """
     if factor < 0:
         raise ValueError(f"{name}: wants a factor of at least 0, got {factor}")
+    if kind in BASES and isinstance(inpt, Tensor) and inpt.dtype in FLOATS:
+        array = array_of(name, inpt, 3)
+        return wrap(np.clip(array * factor + BASES[kind](array) * (1 - factor), 0, 1).astype(array.dtype))
 
     def enhance(picture):
         from PIL import ImageEnhance
@@ -27,8 +37,27 @@ def enhanced(name: str, kind: str, inpt: Any, factor: float) -> Any:
     return on_picture(name, enhance, inpt)
 
 
+def luma(array: np.ndarray) -> np.ndarray:
+    """The grey of floats (..., C, H, W), as (..., 1, H, W).
+
+    Raises:
+        ValueError: neither 1 nor 3 channels.
+    """
+    if array.shape[-3] not in (1, 3):
+        raise ValueError(f"rgb_to_grayscale: wants 1 or 3 channels, got shape {array.shape}")
+    return (array * LUMA.astype(array.dtype)).sum(-3, keepdims=True) if array.shape[-3] == 3 else array
+
+
+# What floats in [0, 1] become at factor 0.
+BASES: dict[str, Callable[[np.ndarray], Any]] = {
+    "Brightness": lambda array: 0,
+    "Contrast": lambda array: luma(array).mean((-3, -2, -1), keepdims=True),
+    "Color": luma,
+}
+
+
 def adjust_brightness(inpt: Any, brightness_factor: float) -> Any:
-    """0 gives black, 1 the picture, 2 twice the brightness.
+    """0 gives black, 1 the picture, 2 twice the brightness; for floats in [0, 1] too.
 
     Example:
         >>> import zoo
@@ -40,12 +69,26 @@ def adjust_brightness(inpt: Any, brightness_factor: float) -> Any:
 
 
 def adjust_contrast(inpt: Any, contrast_factor: float) -> Any:
-    """0 gives the average grey, 1 the picture."""
+    """0 gives the average grey, 1 the picture; for floats in [0, 1] too.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import functional as F
+        >>> F.adjust_contrast(zoo.tensor([[[0.25, 0.75]]]), 0.0)
+        tensor([[[0.5000, 0.5000]]])
+    """
     return enhanced("adjust_contrast", "Contrast", inpt, contrast_factor)
 
 
 def adjust_saturation(inpt: Any, saturation_factor: float) -> Any:
-    """0 gives a grey picture, 1 the picture."""
+    """0 gives a grey picture, 1 the picture; for floats in [0, 1] too.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.data.transforms import functional as F
+        >>> F.adjust_saturation(zoo.tensor([[[0.0]], [[1.0]], [[0.0]]]), 0.0).flatten()
+        tensor([0.5870, 0.5870, 0.5870])
+    """
     return enhanced("adjust_saturation", "Color", inpt, saturation_factor)
 
 
@@ -89,6 +132,9 @@ def rgb_to_grayscale(inpt: Any, num_output_channels: int = 1) -> Any:
     """
     if num_output_channels not in (1, 3):
         raise ValueError(f"rgb_to_grayscale: wants num_output_channels 1 or 3, got {num_output_channels}")
+
+    if isinstance(inpt, Tensor) and inpt.dtype in FLOATS:
+        return wrap(np.repeat(luma(array_of("rgb_to_grayscale", inpt, 3)), num_output_channels, -3))
 
     def grey(picture):
         made = picture.convert("L")

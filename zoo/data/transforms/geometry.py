@@ -1,14 +1,14 @@
 """Where pixels go: resize, crop, pad, flip, rotate, affine. torchvision's numbers on PIL images and tensors."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
-from zoo.autograd.tensor import wrap
-from zoo.data.transforms.picture import array_of, get_size, is_picture, on_picture
+from zoo.autograd.tensor import Tensor, wrap
+from zoo.data.transforms.picture import array_of, get_size, is_picture
 from zoo.ops.dtypes import FLOATS, float32
 
 LARGEST = 1 << 26       # pixels of a resized picture that is made in full
@@ -112,24 +112,27 @@ def resize(
         return inpt
     if is_picture(inpt):
         return inpt.resize(new[::-1], chosen)
-    return wrap(resize_planes(array_of("resize", inpt), new, chosen))
+    return by_plane("resize", inpt, lambda plane, _: plane.resize(new[::-1], chosen))
 
 
-def resize_planes(array: np.ndarray, size: tuple[int, int], chosen: Any) -> np.ndarray:
-    """PIL's resampling on each plane of (..., H, W): bytes as bytes, other numbers as float32."""
+def by_plane(name: str, tensor: Any, function: Callable[[Any, int], Any]) -> Tensor:
+    """function(PIL image, its number) for each plane of (..., H, W): bytes as bytes, other numbers as float32.
+
+    Raises:
+        TypeError: neither integers nor floats.
+    """
     from PIL import Image
 
+    array = array_of(name, tensor)
     if array.dtype not in FLOATS and array.dtype.kind not in "iu":
-        raise TypeError(f"resize: wants integers or floats, got {array.dtype}")
-    bytewise = array.dtype == np.uint8
-    planes = array.reshape(-1, *array.shape[-2:]).astype(np.uint8 if bytewise else float32, copy=False)
-    made = np.empty((len(planes), *size), planes.dtype)
-    for new, old in zip(made, planes, strict=True):
-        new[...] = np.asarray(Image.fromarray(np.ascontiguousarray(old)).resize(size[::-1], chosen))
-    if not bytewise and array.dtype not in FLOATS:
+        raise TypeError(f"{name}: wants integers or floats, got {array.dtype}")
+    work = array.astype(np.uint8 if array.dtype == np.uint8 else float32, copy=False)
+    planes = np.ascontiguousarray(work).reshape(-1, *array.shape[-2:])
+    made = np.stack([np.asarray(function(Image.fromarray(plane), k)) for k, plane in enumerate(planes)])
+    if work.dtype == float32 and array.dtype not in FLOATS:
         info = np.iinfo(array.dtype)
         made = np.clip(np.rint(made), info.min, info.max)
-    return made.reshape(*array.shape[:-2], *size).astype(array.dtype, copy=False)
+    return wrap(made.reshape(*array.shape[:-2], *made.shape[-2:]).astype(array.dtype, copy=False))
 
 
 def crop(inpt: Any, top: int, left: int, height: int, width: int) -> Any:
@@ -336,7 +339,7 @@ def rotate(
     center: Any = None,
     fill: Any = None,
 ) -> Any:
-    """A picture or uint8 tensor turned counter-clockwise.
+    """A picture or a tensor (..., C, H, W) turned counter-clockwise.
 
     Args:
         angle: degrees. expand: enlarges the result so that it holds all of the picture.
@@ -350,11 +353,8 @@ def rotate(
         tensor([[[2, 4],
                  [1, 3]]], dtype=zoo.uint8)
     """
-    def turn(picture):
-        chosen = pil_filter("rotate", interpolation)
-        return picture.rotate(angle, chosen, expand, center, fillcolor=fill_of(picture, fill))
-
-    return on_picture("rotate", turn, inpt)
+    chosen = pil_filter("rotate", interpolation)
+    return moved("rotate", inpt, fill, lambda p, color: p.rotate(angle, chosen, expand, center, fillcolor=color))
 
 
 def affine(
@@ -367,7 +367,7 @@ def affine(
     fill: Any = None,
     center: Any = None,
 ) -> Any:
-    """A picture or uint8 tensor turned, sheared, scaled about `center`, and moved.
+    """A picture or a tensor (..., C, H, W) turned, sheared, scaled about `center`, and moved.
 
     Args:
         angle, shear: degrees, clockwise; shear along x and y. translate: pixels to the right and down.
@@ -382,18 +382,24 @@ def affine(
         >>> F.affine(zoo.tensor([[[1, 2, 3]]], dtype=zoo.uint8), 0.0, [1, 0], 1.0, [0.0, 0.0])
         tensor([[[0, 1, 2]]], dtype=zoo.uint8)
     """
+    from PIL.Image import Transform
+
     if scale <= 0:
         raise ValueError(f"affine: wants a scale above 0, got {scale}")
+    chosen = pil_filter("affine", interpolation)
     middle = center or [side / 2 for side in reversed(get_size(inpt))]
     matrix = inverse_affine(middle, angle, translate, scale, shear)
+    return moved(
+        "affine", inpt, fill, lambda p, color: p.transform(p.size, Transform.AFFINE, matrix, chosen, fillcolor=color)
+    )
 
-    def move(picture):
-        from PIL.Image import Transform
 
-        chosen = pil_filter("affine", interpolation)
-        return picture.transform(picture.size, Transform.AFFINE, matrix, chosen, fillcolor=fill_of(picture, fill))
-
-    return on_picture("affine", move, inpt)
+def moved(name: str, inpt: Any, fill: Any, function: Callable[[Any, Any], Any]) -> Any:
+    """function(picture, fill); of a tensor each channel, with that channel's fill."""
+    if is_picture(inpt):
+        return function(inpt, fill_of(inpt, fill))
+    fills = fill if isinstance(fill, Sequence) else [fill or 0]
+    return by_plane(name, inpt, lambda plane, k: function(plane, fills[k % len(fills)]))
 
 
 def inverse_affine(center: Sequence[float], angle: float, translate: Sequence[float], scale: float,

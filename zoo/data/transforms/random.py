@@ -303,7 +303,7 @@ def around(what: str, value: Any, center: float, low: float, high: float) -> tup
     if isinstance(value, (int, float)):
         if value < 0:
             raise ValueError(f"ColorJitter: wants {what} of at least 0, got {value}")
-        value = (max(center - value, low) if center else center - value, center + value)
+        value = (max(center - value, low), center + value)
     if value is None:
         return None
     made = limits("ColorJitter", what, value, low, high)
