@@ -8,8 +8,8 @@ import re
 
 import numpy as np
 
+from zoo.checkpoint.costs import ORDERED
 from zoo.checkpoint.errors import FileError
-from zoo.checkpoint.opcodes import ORDERED
 from zoo.checkpoint.source import Source
 from zoo.checkpoint.zip_file import Member, contents
 

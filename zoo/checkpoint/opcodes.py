@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
+from zoo.checkpoint.costs import DICT, DICT_ITEM, ITEM, LIST, NUMBER, ORDERED, ORDERED_ITEM, SET, TEXT
 from zoo.checkpoint.errors import FileError
 
+U8, U16, U32, U64, I32, F64 = map(struct.Struct, ("<B", "<H", "<I", "<Q", "<i", ">d"))
 LINE = 512                    # bytes of a module's or class's name
-# Upper bounds of what CPython takes, in bytes: for a new container, and for each of its items.
-ITEM, LIST, SET, DICT, ORDERED, DICT_ITEM, ORDERED_ITEM, NUMBER, TEXT = 16, 96, 240, 240, 640, 128, 256, 40, 80
 REFUSED = {b"i": "INST", b"o": "OBJ", b"\x81": "NEWOBJ", b"\x92": "NEWOBJ_EX", b"\x82": "EXT1", b"\x83": "EXT2",
            b"\x84": "EXT4", b"2": "DUP", b"P": "PERSID"}
 PLAIN_KEYS = (str, int, float, bool, bytes, type(None))
@@ -80,9 +80,9 @@ class Machine:
             raise FileError("is truncated inside its pickle")
         return data
 
-    def unpack(self, layout: str) -> Any:
-        """One number, by its struct layout."""
-        return struct.unpack(layout, self.read(struct.calcsize(layout)))[0]
+    def unpack(self, layout: struct.Struct) -> Any:
+        """One number."""
+        return layout.unpack(self.read(layout.size))[0]
 
     def line(self) -> str:
         text = self.file.readline(LINE)
@@ -134,7 +134,7 @@ class Machine:
     def constant(self, value: Any) -> None:
         self.push(value)
 
-    def number(self, layout: str) -> None:
+    def number(self, layout: struct.Struct) -> None:
         self.push(self.unpack(layout), NUMBER)
 
     def integer_text(self) -> None:
@@ -142,9 +142,9 @@ class Machine:
         self.push(int(self.line()), NUMBER)
 
     def long(self) -> None:
-        self.push(int.from_bytes(self.read(self.unpack("<B")), "little", signed=True), NUMBER + 256)
+        self.push(int.from_bytes(self.read(self.unpack(U8)), "little", signed=True), NUMBER + 256)
 
-    def raw(self, layout: str) -> bytes:
+    def raw(self, layout: struct.Struct) -> bytes:
         """A byte string that follows its length."""
         count = self.unpack(layout)
         if not 0 <= count <= self.size:
@@ -152,10 +152,10 @@ class Machine:
         self.spend(TEXT + 4 * count)
         return self.read(count)
 
-    def text(self, layout: str, coding: str) -> None:
+    def text(self, layout: struct.Struct, coding: str) -> None:
         self.push(self.raw(layout).decode(coding, "surrogatepass" if coding == "utf-8" else "strict"))
 
-    def binary(self, layout: str) -> None:
+    def binary(self, layout: struct.Struct) -> None:
         self.push(self.raw(layout))
 
     def skip(self, count: int) -> None:
@@ -242,13 +242,13 @@ class Machine:
             raise FileError("is refused: its pickle refers to data outside of it")
         self.push(self.persistent(self.pop()), ORDERED)
 
-    def put(self, layout: str) -> None:
+    def put(self, layout: struct.Struct) -> None:
         self.remember(self.unpack(layout))
 
     def memoize(self) -> None:
         self.remember(len(self.memo))
 
-    def get(self, layout: str) -> None:
+    def get(self, layout: struct.Struct) -> None:
         self.recall(self.unpack(layout))
 
 
@@ -259,19 +259,19 @@ OPCODES: dict[bytes, Callable[[Machine], None]] = {
     b"\x88": partial(Machine.constant, value=True),                     # NEWTRUE
     b"\x89": partial(Machine.constant, value=False),                    # NEWFALSE
     b"I": Machine.integer_text,                                         # INT
-    b"K": partial(Machine.number, layout="<B"),                         # BININT1
-    b"M": partial(Machine.number, layout="<H"),                         # BININT2
-    b"J": partial(Machine.number, layout="<i"),                         # BININT
-    b"G": partial(Machine.number, layout=">d"),                         # BINFLOAT
+    b"K": partial(Machine.number, layout=U8),                           # BININT1
+    b"M": partial(Machine.number, layout=U16),                          # BININT2
+    b"J": partial(Machine.number, layout=I32),                          # BININT
+    b"G": partial(Machine.number, layout=F64),                          # BINFLOAT
     b"\x8a": Machine.long,                                              # LONG1
-    b"\x8c": partial(Machine.text, layout="<B", coding="utf-8"),        # SHORT_BINUNICODE
-    b"X": partial(Machine.text, layout="<I", coding="utf-8"),           # BINUNICODE
-    b"\x8d": partial(Machine.text, layout="<Q", coding="utf-8"),        # BINUNICODE8
-    b"U": partial(Machine.text, layout="<B", coding="latin-1"),         # SHORT_BINSTRING, of Python 2
-    b"T": partial(Machine.text, layout="<i", coding="latin-1"),         # BINSTRING, of Python 2
-    b"C": partial(Machine.binary, layout="<B"),                         # SHORT_BINBYTES
-    b"B": partial(Machine.binary, layout="<I"),                         # BINBYTES
-    b"\x8e": partial(Machine.binary, layout="<Q"),                      # BINBYTES8
+    b"\x8c": partial(Machine.text, layout=U8, coding="utf-8"),          # SHORT_BINUNICODE
+    b"X": partial(Machine.text, layout=U32, coding="utf-8"),            # BINUNICODE
+    b"\x8d": partial(Machine.text, layout=U64, coding="utf-8"),         # BINUNICODE8
+    b"U": partial(Machine.text, layout=U8, coding="latin-1"),           # SHORT_BINSTRING, of Python 2
+    b"T": partial(Machine.text, layout=I32, coding="latin-1"),          # BINSTRING, of Python 2
+    b"C": partial(Machine.binary, layout=U8),                           # SHORT_BINBYTES
+    b"B": partial(Machine.binary, layout=U32),                          # BINBYTES
+    b"\x8e": partial(Machine.binary, layout=U64),                       # BINBYTES8
     b"(": Machine.mark,                                                 # MARK
     b"0": Machine.discard,                                              # POP
     b"1": Machine.pop_to_mark,                                          # POP_MARK
@@ -293,9 +293,9 @@ OPCODES: dict[bytes, Callable[[Machine], None]] = {
     b"R": Machine.reduce,                                               # REDUCE
     b"b": Machine.build,                                                # BUILD
     b"Q": Machine.persistent_id,                                        # BINPERSID
-    b"q": partial(Machine.put, layout="<B"),                            # BINPUT
-    b"r": partial(Machine.put, layout="<I"),                            # LONG_BINPUT
+    b"q": partial(Machine.put, layout=U8),                              # BINPUT
+    b"r": partial(Machine.put, layout=U32),                             # LONG_BINPUT
     b"\x94": Machine.memoize,                                           # MEMOIZE
-    b"h": partial(Machine.get, layout="<B"),                            # BINGET
-    b"j": partial(Machine.get, layout="<I"),                            # LONG_BINGET
+    b"h": partial(Machine.get, layout=U8),                              # BINGET
+    b"j": partial(Machine.get, layout=U32),                             # LONG_BINGET
 }

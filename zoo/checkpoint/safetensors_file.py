@@ -8,9 +8,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from zoo.checkpoint.costs import DICT, LIST, NUMBER, ORDERED
 from zoo.checkpoint.dtypes import SAFETENSORS, SAFETENSORS_NAMES, native
 from zoo.checkpoint.errors import FileError
-from zoo.checkpoint.opcodes import DICT, LIST, NUMBER, ORDERED
 from zoo.checkpoint.source import Source
 
 MAX_HEADER = 100 << 20        # the format's own limit

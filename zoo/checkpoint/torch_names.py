@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from zoo.checkpoint.builder import Builder
+from zoo.checkpoint.costs import DICT_ITEM, ORDERED_ITEM, TEXT
 from zoo.checkpoint.dtypes import TORCH_DTYPES, TORCH_STORAGES
 from zoo.checkpoint.errors import FileError
-from zoo.checkpoint.opcodes import DICT_ITEM, ORDERED_ITEM, TEXT, Constructor, check_key
+from zoo.checkpoint.opcodes import Constructor, check_key
 from zoo.ops.dtypes import uint8
 
 DIMS = 64                     # NumPy's limit

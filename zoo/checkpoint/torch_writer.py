@@ -13,6 +13,7 @@ import numpy as np
 
 from zoo.checkpoint.dtypes import TORCH_DTYPE_NAMES, TORCH_STORAGE_NAMES, native
 from zoo.checkpoint.tree import Leaf, memory_key, place_of, unknown, wanted_key
+from zoo.checkpoint.zip_file import LOCAL
 from zoo.ops.device import device, fetch
 
 ALIGNMENT = 64                # of every member's data in the file
@@ -66,7 +67,7 @@ class Counted:
 def add(archive: zipfile.ZipFile, counted: Counted, name: str, data: Any) -> None:
     """A stored member whose data begins at a multiple of ALIGNMENT: an extra field fills the gap before it."""
     info = zipfile.ZipInfo(ROOT + name, EPOCH)
-    fill = -(counted.tell() + zipfile.sizeFileHeader + len(info.filename) + 4) % ALIGNMENT     # type: ignore[attr-defined]
+    fill = -(counted.tell() + LOCAL.size + len(info.filename) + 4) % ALIGNMENT
     info.extra = struct.pack("<2sH", b"FB", fill) + bytes(fill)
     archive.writestr(info, data)
 
@@ -107,7 +108,21 @@ def extent(array: np.ndarray) -> int:
 
 def lay_out(slots: list[Slot]) -> list[np.ndarray]:
     """Gives each slot its storage, shared by those whose memory overlaps, and returns the storages as flat arrays."""
-    groups: list[list[Slot]] = [[slot] for slot in slots if not slot.array.size]
+    storages = []
+    for key, group in enumerate(grouped(slots)):
+        begin, item = group[0].start, group[0].array.itemsize
+        count = (max(slot.stop for slot in group) - begin) // item
+        # All of this memory belongs to the base that the group's arrays share, though none of them may reach all of it.
+        raw = group[0].array.view(f"V{item}")
+        storages.append(np.lib.stride_tricks.as_strided(raw, (count,), (item,), writeable=False))
+        for slot in group:
+            slot.key, slot.count, slot.offset = key, count, (slot.start - begin) // item
+    return storages
+
+
+def grouped(slots: list[Slot]) -> list[list[Slot]]:
+    """Slots of one dtype that overlap, each group by ascending address; empty ones stay alone."""
+    groups = [[slot] for slot in slots if not slot.array.size]
     full = [slot for slot in slots if slot.array.size]
     full.sort(key=lambda slot: (TORCH_DTYPE_NAMES[slot.array.dtype], slot.start))
     end = 0
@@ -119,16 +134,7 @@ def lay_out(slots: list[Slot]) -> list[np.ndarray]:
         else:
             groups.append([slot])
         end = max(end, slot.stop) if shared else slot.stop
-    storages = []
-    for key, group in enumerate(groups):
-        begin, item = group[0].start, group[0].array.itemsize
-        count = (max(slot.stop for slot in group) - begin) // item
-        # All of this memory belongs to the base that the group's arrays share, though none of them may reach all of it.
-        raw = group[0].array.view(f"V{item}")
-        storages.append(np.lib.stride_tricks.as_strided(raw, (count,), (item,), writeable=False))
-        for slot in group:
-            slot.key, slot.count, slot.offset = key, count, (slot.start - begin) // item
-    return storages
+    return groups
 
 
 class Pickler:
