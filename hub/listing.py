@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from zoo.hub.loading import fetch_first
-from zoo.hub.resolving import Access, resolve
+from zoo.hub.resolving import resolve
 from zoo.models import registry
 from zoo.models import weights as weights_of
 from zoo.models.weights import Weights
@@ -102,7 +102,7 @@ def info(name: str, weights: str = "default") -> Info:
         >>> hub.info("resnet50").row.licence
         'apache-2.0'
     """
-    row = resolve(name, weights, Access()).row
+    row = resolve(name, weights, {}).row
     if row is None:
         raise ValueError(f"info: {name} has no row; hub.list(pretrained=True) has those that do")
     tags = tuple(r.tag for r in weights_of.rows() if r.model == row.model)
@@ -129,7 +129,7 @@ def download(
         >>> hub.download("resnet20_digits").name
         'resnet20_digits.safetensors'
     """
-    access = Access(progress, offline, cache_dir, token)
+    access = {"progress": progress, "offline": offline, "cache_dir": cache_dir, "token": token}
     plan = resolve(name, weights, access)
     if not plan.sources:
         raise ValueError("download: wants weights that have a file, got weights=None")

@@ -12,13 +12,15 @@ from zoo.autograd.tensor import wrap
 from zoo.checkpoint import read_state_dict
 from zoo.hub.client import Fetched, fetch
 from zoo.hub.errors import NotFoundError
-from zoo.hub.resolving import Access, Plan, default_labels, resolve
+from zoo.hub.resolving import Plan, default_labels, resolve
 from zoo.models import key_maps, registry
 from zoo.models.base import FeaturePyramid, adapt_in_chans
 from zoo.models.preprocess import Preprocess
 from zoo.models.weights import Preprocessing
 from zoo.nn.init import skip_init
 from zoo.nn.module import Module
+from zoo.ops.device import default_device
+from zoo.ops.device import device as device_class
 
 LOG = logging.getLogger("zoo.hub")
 
@@ -52,7 +54,7 @@ def load(
         num_classes: of the model. If the file has another number, the classifier is fresh, and a line says so.
         in_chans: channels of the pictures. If the file has another number, the first convolution is adapted: the sum
             over R, G and B for 1, else repeated and scaled by 3 / in_chans.
-        device: where the weights go; default the CPU.
+        device: where the weights go; default zoo's default device.
         dtype: of the floating weights; default float32, whatever the file has.
         strict: raise if the file has not exactly the model's keys. Without it, what is missing is fresh.
         progress: show a bar while downloading.
@@ -77,7 +79,7 @@ def load(
         >>> model(zoo.zeros(1, 1, 8, 8)).shape, model.weights.licence
         ((1, 10), 'apache-2.0')
     """
-    access = Access(progress, offline, cache_dir, token)
+    access = {"progress": progress, "offline": offline, "cache_dir": cache_dir, "token": token}
     plan = resolve(name, weights, access)
     options = {**plan.options, **options}
     pyramid = {key: options.pop(key) for key in ("features_only", "out_indices") if key in options}
@@ -93,8 +95,9 @@ def load(
         if num_classes is not None:
             plan = renew_classifier(model, num_classes, plan)
     model = FeaturePyramid(model, pyramid.get("out_indices")) if pyramid.get("features_only") else model
-    if device is not None or dtype is not None:
-        model.to(device=device, dtype=dtype)
+    place = default_device() if device is None else device_class(device)
+    if place.type != "cpu" or dtype is not None:
+        model.to(device=place, dtype=dtype)
     describe(model, plan, options)
     return model.eval()
 
@@ -135,13 +138,13 @@ def layout(keys: Iterable[str]) -> str:
     return "timm_vgg" if any(key.startswith("pre_logits.") for key in keys) else "same"
 
 
-def fetch_first(plan: Plan, access: Access) -> Fetched:
+def fetch_first(plan: Plan, access: dict[str, Any]) -> Fetched:
     """The first of the plan's files that there is, open, after its hash was found right; the caller closes it."""
     *others, last = plan.sources
     for source in others:
         with suppress(NotFoundError):
-            return fetch(source, **plan.expected, **access.options)
-    return fetch(last, **plan.expected, **access.options)
+            return fetch(source, **plan.expected, **access)
+    return fetch(last, **plan.expected, **access)
 
 
 def renew_classifier(model: Module, num_classes: int, plan: Plan) -> Plan:

@@ -32,7 +32,7 @@ def predict(model: str | Module, picture: Any, topk: int = 5, **options: Any) ->
         A list of Prediction; for a list of pictures, one such list for each.
 
     Raises:
-        ValueError: topk below 1, a model in training mode, or one that does not say how pictures become its input.
+        ValueError: topk below 1; a model in training mode, one without preprocess, or one whose output is not finite.
 
     Example:
         >>> import numpy as np
@@ -54,8 +54,11 @@ def predict(model: str | Module, picture: Any, topk: int = 5, **options: Any) ->
     batch = preprocess(list(picture) if several else [picture])
     weight = next(net.parameters())
     with no_grad():
-        logits = net(batch.to(weight.device, weight.dtype))
-    found = [top(row, topk, net.labels) for row in softmax(fetch(logits.array).astype(np.float64))]
+        logits = fetch(net(batch.to(weight.device, weight.dtype)).array).astype(np.float64)
+    if not np.isfinite(logits).all():
+        note = f" ({net.weights.note})" if net.weights and net.weights.note else ""
+        raise ValueError(f"predict: the model's output is not finite{note}")
+    found = [top(row, topk, net.labels) for row in softmax(logits)]
     return found if several else found[0]
 
 

@@ -23,27 +23,12 @@ WEIGHTS_FILES = ("model.safetensors", "pytorch_model.bin")
 
 
 @dataclass(frozen=True)
-class Access:
-    """How files are had: hub.load's arguments of the same names."""
-
-    progress: bool = True
-    offline: bool | None = None
-    cache_dir: str | os.PathLike | None = None
-    token: str | bool | None = None
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """As arguments of `fetch`."""
-        return vars(self)
-
-
-@dataclass(frozen=True)
 class Plan:
     """What to build and what to fill it with.
 
     Args:
         model: a name of the model registry. sources: of the file, the first that there is; none for fresh weights.
-        sha256, sha256_prefix, size: what is known of the file beforehand.
+        expected: what is known of the file beforehand, as arguments of `fetch`: sha256, sha256_prefix, size.
         key_map: the function of zoo.models.key_maps that turns the file's keys into the model's; None: by its keys.
         options: arguments of the builder.
         row: the row of zoo.models.weights, if there is one.
@@ -52,23 +37,20 @@ class Plan:
 
     model: str
     sources: tuple[str, ...] = ()
-    sha256: str | None = None
-    sha256_prefix: str | None = None
-    size: int | None = None
+    expected: dict[str, Any] = field(default_factory=dict)
     key_map: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     row: Weights | None = None
     preprocessing: Preprocessing | None = None
     labels: tuple[str, ...] | None = None
 
-    @property
-    def expected(self) -> dict[str, Any]:
-        """What is known of the file, as arguments of `fetch`."""
-        return {"sha256": self.sha256, "sha256_prefix": self.sha256_prefix, "size": self.size}
 
-
-def resolve(name: str, weights: Any, access: Access) -> Plan:
+def resolve(name: Any, weights: Any, access: dict[str, Any]) -> Plan:
     """The Plan for hub.load(name, weights).
+
+    Args:
+        name, weights: as hub.load takes them.
+        access: hub.load's progress, offline, cache_dir and token, for a configuration that has to be fetched.
 
     Raises:
         ValueError: no such model or weights; the message has the nearest names.
@@ -94,16 +76,18 @@ def resolve(name: str, weights: Any, access: Access) -> Plan:
 def of_model(name: str, weights: Any) -> Plan:
     """The Plan for a name of the registries, "resnet50" or "resnet50.a1_in1k"."""
     row = weights_of.REGISTRY.get(name)
-    if isinstance(weights, Weights):
-        row, weights = weights, "default"
     model = row.model if row else name
     if weights is None:
         return Plan(model)
+    if isinstance(weights, Weights):
+        if weights.model != model:
+            raise ValueError(f"load: {weights.name} are weights of {weights.model}, not of {model}")
+        return of_row(weights)
     if row is not None and weights == "default":
         return of_row(row)
-    text = os.fspath(weights) if isinstance(weights, (str, os.PathLike)) else ""
-    if not text:
+    if not isinstance(weights, (str, os.PathLike)):
         raise TypeError(f"load: wants weights as a tag, path, address or None, got {type(weights).__name__}")
+    text = os.path.expanduser(os.fspath(weights))
     if "://" in text or os.path.isfile(text):
         return of_source(model, text)
     if isinstance(weights, os.PathLike) or os.sep in text:
@@ -116,9 +100,8 @@ def of_model(name: str, weights: Any) -> Plan:
 def of_row(row: Weights) -> Plan:
     """The Plan for a row of the weights' registry."""
     names = class_names(row.labels) if row.labels else None
-    known = {"sha256": row.sha256, "sha256_prefix": row.sha256_prefix, "size": row.size}
-    return Plan(row.model, (row.source,), **known, key_map=row.key_map, row=row, preprocessing=row.preprocessing,
-                labels=names)
+    expected = {"sha256": row.sha256, "sha256_prefix": row.sha256_prefix, "size": row.size}
+    return Plan(row.model, (row.source,), expected, row.key_map, row=row, preprocessing=row.preprocessing, labels=names)
 
 
 def of_source(model: str, source: str) -> Plan:
@@ -127,7 +110,8 @@ def of_source(model: str, source: str) -> Plan:
         if row.source == source:
             return of_row(row)
     named = HASH_IN_NAME.fullmatch(source)
-    return Plan(model, (source,), sha256_prefix=named and named[1], preprocessing=Preprocessing())
+    expected = {"sha256_prefix": named[1]} if named else {}
+    return Plan(model, (source,), expected, preprocessing=Preprocessing())
 
 
 def of_folder(folder: Path) -> Plan:
@@ -142,7 +126,7 @@ def of_folder(folder: Path) -> Plan:
     return of_config(config.parse(about.read_bytes(), str(about)), map(str, files))
 
 
-def of_repository(repo: str, revision: str | None, access: Access) -> Plan:
+def of_repository(repo: str, revision: str | None, access: dict[str, Any]) -> Plan:
     """The Plan for a repository of the Hub; one that a row has is that row, unless a revision is asked for.
 
     The weights are asked for at the commit that the configuration came from, so that the two belong together.
@@ -150,7 +134,7 @@ def of_repository(repo: str, revision: str | None, access: Access) -> Plan:
     for row in weights_of.rows():
         if revision is None and row.source.startswith(f"hf://{repo}/"):
             return of_row(row)
-    with fetch(f"hf://{repo}/config.json@{revision or 'main'}", **(access.options | {"progress": False})) as found:
+    with fetch(f"hf://{repo}/config.json@{revision or 'main'}", **(access | {"progress": False})) as found:
         about = config.parse(found.file.read(), f"{repo}/config.json")
         commit = found.commit
     return of_config(about, (f"hf://{repo}/{name}@{commit}" for name in WEIGHTS_FILES))

@@ -163,6 +163,10 @@ def test_predict(picture):
     with zoo.no_grad():
         logits = model(model.preprocess([path])).softmax(1)[0]
     assert found[0].probability == pytest.approx(logits[found[0].index].item(), rel=1e-5)
+    with zoo.no_grad():
+        model.fc.bias.fill_(float("nan"))
+    with pytest.raises(ValueError, match="not finite .*white digits on black"):
+        hub.predict(model, path)
     with pytest.raises(ValueError, match="training mode"):
         hub.predict(model.train(), path)
     with pytest.raises(ValueError, match="topk"):

@@ -13,6 +13,7 @@ import zoo
 from tests.hub_models import X, logits_of, run, seeded
 from zoo import checkpoint, hub, models
 from zoo.data import digits
+from zoo.models import weights as weights_of
 from zoo.models.labels import class_names
 from zoo.models.weights import Preprocessing
 from zoo.nn.state import StateDictError
@@ -183,6 +184,7 @@ def test_fresh_weights():
     (("resnet50", "a9"), ValueError, "resnet50 has no weights 'a9'; it has tv_in1k"),
     (("resnet20",), ValueError, "no pretrained weights; weights=None"),
     (("resnet50", "./no.pth"), FileNotFoundError, "no file ./no.pth"),
+    (("resnet18", weights_of.get("resnet50.tv_in1k")), ValueError, "are weights of resnet50, not of resnet18"),
     (("resnet50", 3), TypeError, "got int"),
     ((3,), TypeError, "got int"),
     (("resnet50", "http://example.org/x.pth"), ValueError, "http without TLS is refused"),
