@@ -131,23 +131,12 @@ def discard(path: Path, where: Folders, reason: str) -> None:
 
 
 @contextmanager
-def locked(path: Path, wanted: str):
-    """Holds the file lock at `path`, which ends with the process, however that ends.
-
-    Raises:
-        StorageError: the folder cannot be written.
-    """
+def locked(path: Path):
+    """Holds the file lock at `path`, which ends with the process, however that ends."""
     from filelock import FileLock
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path)
-        lock.acquire()
-    except OSError as error:
-        raise storage_error(error, path.parent, wanted) from error
-    try:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path):
         yield
-    finally:
-        lock.release()
 
 
 # -- records

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from zoo.hub import cache, hf
-from zoo.hub.errors import CorruptError, UnavailableError
+from zoo.hub.errors import CorruptError, HubError, NotFoundError, UnavailableError, storage_error
 from zoo.hub.sources import HubFile, LocalFile, PackageFile, Source, parse
 from zoo.hub.stores import HubStore, Place, Request, Store, UrlStore
 from zoo.hub.verify import Expected, open_verified
@@ -75,18 +75,26 @@ def fetch(source, *, sha256: str | None = None, sha256_prefix: str | None = None
         ...     fetched.file.read()
         b'cat'
     """
-    parsed, expected = parse(source), Expected(sha256, sha256_prefix, None, size)
+    parsed, expected = parse(source), Expected(sha256=sha256, sha256_prefix=sha256_prefix, size=size)
     if isinstance(parsed, (LocalFile, PackageFile)):
         return _local(parsed, expected)
     where = cache.folders(cache_dir)
     request = Request(parsed, expected, where, hf.offline() if offline is None else offline, progress, token, update)
     store = HubStore(request) if isinstance(parsed, HubFile) else UrlStore(request)
-    return _from_store(store, request)
+    try:
+        return _from_store(store, request)
+    except HubError:
+        raise
+    except OSError as error:             # those of the network are HubErrors by now
+        raise storage_error(error, error.filename or where.zoo, str(parsed)) from error
 
 
 def _local(source: LocalFile | PackageFile, expected: Expected) -> Fetched:
     if isinstance(source, PackageFile):
-        path = Path(str(importlib.resources.files(source.package))) / source.file
+        try:
+            path = Path(str(importlib.resources.files(source.package))) / source.file
+        except ModuleNotFoundError as error:
+            raise NotFoundError(f"{source}: there is no package {source.package}") from error
     else:
         path = source.path
     return _opened(Place(path, expected), source, downloaded=False)

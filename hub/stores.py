@@ -10,7 +10,7 @@ from typing import Protocol
 from zoo.hub import cache, hf
 from zoo.hub.errors import FULL_DISK, CorruptError, StorageError, UnavailableError, storage_error
 from zoo.hub.retry import repeated
-from zoo.hub.sources import HubFile, Url
+from zoo.hub.sources import COMMIT, HubFile, Url
 from zoo.hub.verify import Expected, announced, open_verified
 
 log = logging.getLogger("zoo.hub")
@@ -72,7 +72,7 @@ class UrlStore:
 
     def download(self) -> Place:
         part = self.path.with_name(self.path.name + ".part")
-        with cache.locked(self.path.with_name(self.path.name + ".lock"), str(self.request.source)):
+        with cache.locked(self.path.with_name(self.path.name + ".lock")):
             if not self.expected.has_hash:
                 part.unlink(missing_ok=True)         # nothing would tell if two versions were spliced
             if self.request.update or not self.path.exists():
@@ -88,7 +88,7 @@ class HubStore:
         self.known, commit = recorded(request)
         self.commit = self.source.commit or commit
         self.answer: hf.Answer | None = None
-        self.xet_failed = False
+        self.tried_xet = False
 
     def cached(self) -> Place | None:
         commit = self.commit or self._commit_now()
@@ -100,7 +100,7 @@ class HubStore:
         if problem := self.request.expected.joined(self.known).contradicts(answer.expected):
             raise CorruptError(f"{self.source}: the Hub announces {problem}; nothing was downloaded: correct the hash, "
                                "or ask for the commit that has the file you want")
-        path = self._by_xet(answer) if answer.xet and not self.xet_failed else None
+        path = self._by_xet(answer) if answer.xet and not self.tried_xet else None
         return self._place(path or self._by_http(answer), answer.commit)
 
     def _place(self, path: Path, commit: str) -> Place:
@@ -115,7 +115,8 @@ class HubStore:
     def _commit_now(self) -> str | None:
         """The commit that a branch or tag points to: the Hub's word, or without a network huggingface_hub's last."""
         ref = cache.repo_folder(self.source, self.where) / "refs" / self.source.revision
-        last = ref.read_text().strip() if ref.is_file() else None
+        last = ref.read_text().strip() if ref.is_file() else ""
+        last = last if COMMIT.fullmatch(last) else None
         if self.request.offline:
             return last
         try:
@@ -138,7 +139,7 @@ class HubStore:
         """The download as huggingface_hub does it; None where its storage service cannot be used."""
         with self._locked(answer):
             pass                                     # removes what a killed process left
-        self.xet_failed = True                       # until it is seen to be right: a second try goes the other way
+        self.tried_xet = True                        # a second try, for wrong bytes, goes the other way
         try:
             return hf.download(self.source, answer.commit, self.where, self.request.token, self.request.progress)
         except Exception as error:                   # the service's library raises classes of its own
@@ -165,7 +166,7 @@ class HubStore:
     def _locked(self, answer: hf.Answer):
         """Holds huggingface_hub's own lock on the blob; its partial files of killed processes are removed first."""
         blob = self._blob(answer)
-        with cache.locked(self.where.hub / ".locks" / blob.parent.parent.name / f"{blob.name}.lock", str(self.source)):
+        with cache.locked(self.where.hub / ".locks" / blob.parent.parent.name / f"{blob.name}.lock"):
             for part in blob.parent.glob(f"{blob.name}.*.incomplete"):
                 part.unlink(missing_ok=True)
             yield
@@ -175,12 +176,9 @@ def receive(url: str, part: Path, path: Path, expected: Expected, request: Reque
             headers: dict[str, str] | None = None) -> None:
     """Downloads `url` to `path`, which appears as a whole and only if it is as expected."""
     source = str(request.source)
-    try:
-        part.parent.mkdir(parents=True, exist_ok=True)
-        begun = part.stat().st_size if part.exists() else 0
-        room = shutil.disk_usage(part.parent).free
-    except OSError as error:
-        raise storage_error(error, part.parent, source) from error
+    part.parent.mkdir(parents=True, exist_ok=True)
+    begun = part.stat().st_size if part.exists() else 0
+    room = shutil.disk_usage(part.parent).free
     if expected.size and expected.size - begun > room:
         raise StorageError(f"{source}: {expected.size - begun} bytes are missing, the disk of {part.parent} has {room} "
                            "free: free some space there, or set HF_HOME to a folder on another disk")
@@ -189,7 +187,7 @@ def receive(url: str, part: Path, path: Path, expected: Expected, request: Reque
              progress=request.progress)
     try:
         open_verified(part, expected, source)[0].close()
-        os.replace(part, path)
     except CorruptError:
         part.unlink(missing_ok=True)
         raise
+    os.replace(part, path)

@@ -45,11 +45,12 @@ def download(url: str, partial: Path, *, source: str, size: int | None = None, h
     """
     backoff = Backoff(source)
     try:
-        with _opened(partial, source) as file, _bar(source, size, progress) as bar:
+        with open(partial, "ab", buffering=0) as file, _bar(source, progress) as bar:
+            transfer = _Transfer(url, file, bar, source=source, size=size, headers=headers or {}, timeout=timeout)
             while True:
                 start = file.tell()
                 try:
-                    return _continue(url, file, size, dict(headers or {}), timeout, bar, source)
+                    return transfer.go_on()
                 except HubError:
                     raise
                 except Exception as error:      # urllib lets through whatever the socket, TLS and HTTP raise
@@ -60,56 +61,90 @@ def download(url: str, partial: Path, *, source: str, size: int | None = None, h
         raise
 
 
-def _opened(partial: Path, source: str) -> BinaryIO:
-    try:
-        return open(partial, "ab", buffering=0)
-    except OSError as error:
-        raise storage_error(error, partial.parent, source) from error
+class _Transfer:
+    """A download under way: `file` has the bytes so far, `version` is what the server called the file they are from."""
 
+    def __init__(self, url: str, file: BinaryIO, bar, *, source: str, size: int | None, headers: dict[str, str],
+                 timeout: float):
+        self.url, self.file, self.bar, self.source = url, file, bar, source
+        self.size, self.headers, self.timeout = size, headers, timeout
+        self.version: str | None = None
 
-def _continue(url: str, file: BinaryIO, size: int | None, headers: dict[str, str], timeout: float, bar,
-              source: str) -> None:
-    """One request for what `file` lacks of `size` bytes."""
-    have = file.tell()
-    if size is not None and have == size:
-        return
-    if size is not None and have > size:
-        have = _restart(file)
-    request = _request(url, headers, have)
-    try:
-        response = _opener().open(request, timeout=timeout)
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code == 416 and have:       # the server's file is shorter than the part: begin anew
-            _restart(file)
-            raise ConnectionError("the server has no bytes beyond those received") from error
-        raise
-    with response:
-        if have and not _continues_at(response, have):
-            have = _restart(file)
-        bar.reset(total=size)
-        bar.update(have)
-        _receive(response, file, size, bar, source)
+    def go_on(self) -> None:
+        """One request for the bytes that are missing."""
+        have = self.file.tell()
+        if self.size is not None and have == self.size:
+            return
+        if self.size is not None and have > self.size:
+            have = self.restart()
+        try:
+            response = urllib.request.build_opener(_Redirects).open(self.request(have), timeout=self.timeout)
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code == 416 and have:      # the server's file is shorter than the part
+                self.restart()
+                raise ConnectionError("the server has no bytes beyond those received") from error
+            raise
+        with response:
+            if have and not _continues_at(response, have):
+                self.restart()
+            self.receive(response)
 
+    def request(self, have: int) -> urllib.request.Request:
+        """The GET for what follows the first `have` bytes; of that very version, where the server named one."""
+        request = urllib.request.Request(self.url, headers={"Accept-Encoding": "identity", "User-Agent": "zoo"})
+        for name, value in self.headers.items():
+            add = request.add_unredirected_header if name.lower() == "authorization" else request.add_header
+            add(name, value)
+        if have:
+            request.add_header("Range", f"bytes={have}-")
+            if self.version:
+                request.add_header("If-Range", self.version)
+        return request
 
-def _restart(file: BinaryIO) -> int:
-    """Empties the part; the bytes it has now, 0."""
-    file.truncate(0)
-    return file.seek(0)
+    def restart(self) -> int:
+        """Empties the part; the bytes it has now, 0."""
+        self.file.truncate(0)
+        return self.file.seek(0)
 
+    def receive(self, response) -> None:
+        """Appends the body to the file, which keeps every byte that came before a failure."""
+        whole = self.whole_size(response)
+        version = response.headers.get("ETag") or response.headers.get("Last-Modified")
+        self.version = None if version and version.startswith("W/") else version
+        self.bar.reset(total=whole)
+        self.bar.initial = self.bar.n = self.file.tell()
+        while block := response.read1(CHUNK):
+            if whole is not None and self.file.tell() + len(block) > whole:
+                raise CorruptError(f"{self.source}: the server sends more than the {whole} bytes that were announced")
+            self.write(block)
+            self.bar.update(len(block))
+        if whole is not None and self.file.tell() < whole:
+            raise ConnectionError(f"the connection was closed after {self.file.tell()} of {whole} bytes")
 
-def _request(url: str, headers: dict[str, str], have: int) -> urllib.request.Request:
-    request = urllib.request.Request(url, headers={"Accept-Encoding": "identity", "User-Agent": "zoo"})
-    for name, value in headers.items():
-        add = request.add_unredirected_header if name.lower() == "authorization" else request.add_header
-        add(name, value)
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-    return request
+    def whole_size(self, response) -> int | None:
+        """The bytes that the file will have; refuses a body that cannot be the file."""
+        encoding, length = response.headers.get("Content-Encoding", "identity"), response.headers.get("Content-Length")
+        whole = self.size if length is None else self.file.tell() + int(length)
+        if encoding != "identity":
+            problem = f"the server sent it in {encoding}, which was not asked for: is a proxy on the way?"
+        elif response.headers.get_content_type() == "text/html":
+            problem = ("the server sends a web page in place of a file, as login pages of networks do: open the "
+                       "address in a browser")
+        elif self.size is not None and whole != self.size:
+            problem = (f"{self.size} bytes were announced, the server sends {whole}: a proxy on the way may have "
+                       "replaced it; open the address in a browser")
+        else:
+            return whole
+        raise CorruptError(f"{self.source}: {problem}")
 
-
-def _opener() -> urllib.request.OpenerDirector:
-    return urllib.request.build_opener(_Redirects)
+    def write(self, block: bytes) -> None:
+        """Appends all of `block`; told apart here from the network's errors, which are OSErrors, too."""
+        try:
+            while block:
+                block = block[self.file.write(block):]
+        except OSError as error:
+            raise storage_error(error, os.path.dirname(self.file.name), self.source) from error
 
 
 def _continues_at(response, have: int) -> bool:
@@ -118,38 +153,8 @@ def _continues_at(response, have: int) -> bool:
     return response.status == 206 and found is not None and int(found[1]) == have
 
 
-def _receive(response, file: BinaryIO, size: int | None, bar, source: str) -> None:
-    """Appends the body to `file`, which keeps every byte that came before a failure."""
-    encoding = response.headers.get("Content-Encoding", "identity")
-    if encoding != "identity":
-        raise CorruptError(f"{source}: the server sent it in {encoding}, which was not asked for: is a proxy between?")
-    if response.headers.get_content_type() == "text/html":
-        raise CorruptError(f"{source}: the server sends a web page in place of a file, as login pages of networks do: "
-                           "open the address in a browser")
-    length = response.headers.get("Content-Length")
-    whole = size if length is None else file.tell() + int(length)
-    if size is not None and whole != size:
-        raise CorruptError(f"{source}: {size} bytes were announced, the server sends {whole}: a proxy on the "
-                           "way may have replaced it; open the address in a browser")
-    while block := response.read1(CHUNK):
-        if whole is not None and file.tell() + len(block) > whole:
-            raise CorruptError(f"{source}: the server sends more than the {whole} bytes that were announced")
-        _write(file, block, source)
-        bar.update(len(block))
-    if whole is not None and file.tell() < whole:
-        raise ConnectionError(f"the connection was closed after {file.tell()} of {whole} bytes")
-
-
-def _write(file: BinaryIO, block: bytes, source: str) -> None:
-    try:
-        while block:
-            block = block[file.write(block):]
-    except OSError as error:
-        raise storage_error(error, os.path.dirname(file.name), source) from error
-
-
-def _bar(source: str, size: int | None, progress: bool):
+def _bar(source: str, progress: bool):
     """A bar with the rate on a terminal; silent elsewhere (disable=None), or always with progress=False."""
     from tqdm import tqdm
-    return tqdm(desc=source.rpartition("/")[2][-40:], total=size, unit="B", unit_scale=True, unit_divisor=1024,
+    return tqdm(desc=source.rpartition("/")[2][-40:], unit="B", unit_scale=True, unit_divisor=1024,
                 disable=None if progress else True)

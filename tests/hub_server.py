@@ -143,8 +143,9 @@ class Handler(BaseHTTPRequestHandler):
         if data is None:
             return self.reply(404, b"", {})
         data = data if fault.data is None else fault.data
-        status, headers, start = 200, {"ETag": '"x"'}, 0
-        if (wanted := self.headers.get("Range")) and not fault.ignore_range:
+        status, headers, start = 200, {"ETag": f'"{sha256(data)[:8]}"'}, 0
+        same = self.headers.get("If-Range", headers["ETag"]) == headers["ETag"]
+        if (wanted := self.headers.get("Range")) and same and not fault.ignore_range:
             start = int(wanted.removeprefix("bytes=").partition("-")[0])
             if start >= len(data):
                 return self.reply(416, b"", {"Content-Range": f"bytes */{len(data)}"})

@@ -102,6 +102,8 @@ def test_package_files():
         assert got.path.name == "__init__.py" and got.size == len(got.file.read()) > 0
     with pytest.raises(NotFoundError):
         fetch("package://zoo.data/none.bin")
+    with pytest.raises(NotFoundError, match="no package zoo.none"):
+        fetch("package://zoo.none/x.bin")
 
 
 # -- the Hub

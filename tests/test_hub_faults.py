@@ -161,6 +161,13 @@ def test_a_server_without_ranges_sends_it_all_again(server, client, tmp_path, ki
     assert server.ranges(kind) == [None, "bytes=1000000-"]
 
 
+def test_a_file_that_changes_during_the_download(server, client, tmp_path):
+    """No hash is known that would tell: the server is asked for the rest of that very version, or all of the new."""
+    server.faults = [Fault(on="plain", data=OTHER, reset_after=1_000_000)]
+    assert client.fetch(source_of("plain", server), cache_dir=tmp_path).data == DATA
+    assert server.ranges("plain") == [None, "bytes=1000000-"]
+
+
 @both
 def test_exhausted_retries_keep_what_came(server, client, tmp_path, kind):
     """The error comes after a handful of tries; the next call continues."""
@@ -226,7 +233,7 @@ def test_a_dead_hub_answers_in_seconds(tmp_path, how):
         start = time.monotonic()
         out = child.communicate(timeout=60)[0]
     assert out.startswith("UnavailableError") and "check the network" in out
-    assert time.monotonic() - start < 12, "6 s of tries and the start of Python"
+    assert time.monotonic() - start < 18, "6 s of tries, and the start of Python on a busy machine"
 
 
 # -- Xet storage
@@ -252,7 +259,7 @@ def test_xet_storage_that_is_blocked_falls_back(server, tmp_path, how):
         server.xet_storage = f"http://127.0.0.1:{storage.getsockname()[1]}"
         got = client.fetch(SOURCE, cache_dir=tmp_path)
         client.close()
-    assert got.data == OTHER and got.seconds < 15
+    assert got.data == OTHER and got.seconds < 30
     assert [path for _, _, path, _ in server.requests if "xet-read-token" in path]
     assert server.asked().count(("GET", "cdn")) == 1
 
