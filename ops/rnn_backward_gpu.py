@@ -3,7 +3,7 @@
 As in rnn_forward_gpu.py a program owns BB sequences and BH hidden units for all steps, walked the other way round.
 after (N,) says in which row a sequence's next walked step is, -1 at its end. What goes through memory are the gates'
 gradients: the state's gradient is their product with w (gates*H, H), K = gates*H, of the row after.
-dh (B, H), WIDE, has the gradient of the last states in it, and at the end what a state's gradient is beside that product.
+dh (B, H), WIDE, comes with the gradient of the last states, and goes with what dh0 is beside such a product.
 """
 import triton
 import triton.language as tl
@@ -12,32 +12,34 @@ from zoo.ops.rnn_forward_gpu import block, grid_barrier
 
 
 @triton.jit
-def columns_of(w, units, rows, K, H):
-    """w (K, H): these rows, and the columns of `units`."""
+def columns_of(w, units, rows, count, H):
+    """w (*, H): these rows, the first `count` of them, and the columns of `units`."""
     pointers = w + rows[:, None].to(tl.int64) * H + units[None, :]
-    return tl.load(pointers, mask=(rows < K)[:, None] & (units < H)[None, :], other=0.0)
+    inside = tl.arange(0, rows.shape[0]) < count
+    return tl.load(pointers, mask=inside[:, None] & (units < H)[None, :], other=0.0)
 
 
 @triton.jit
-def add_product(e, d, after, active, w, held, units, K, H, RESIDENT: tl.constexpr, PRECISION: tl.constexpr,
-                BK: tl.constexpr):
-    """e (BB, BH) + d[after] @ w, where there is a row after; d (N, K), w (K, H), with RESIDENT held (BK, BH)."""
-    there = active & (after >= 0)
-    rows = tl.where(there, after, 0)
-    rk = tl.arange(0, BK)
-    if RESIDENT:
-        e = tl.dot(block(d, rows, there, rk, K), held, e, input_precision=PRECISION, out_dtype=e.dtype)
-    else:
-        for j in range(0, K, BK):
-            e = tl.dot(block(d, rows, there, j + rk, K), columns_of(w, units, j + rk, K, H), e,
-                       input_precision=PRECISION, out_dtype=e.dtype)
+def add_gate(e, d, rows, there, gate, gates: tl.constexpr, held, H, PRECISION: tl.constexpr, BK: tl.constexpr):
+    """e (BB, BH) + d[rows] @ held: the columns of one gate of d (N, gates*H), and its weights (BK, BH)."""
+    part = block(d + gate * H, rows, there, tl.arange(0, BK), H, gates * H)
+    return tl.dot(part, held, e, input_precision=PRECISION, out_dtype=e.dtype)
+
+
+@triton.jit
+def add_product(e, d, rows, there, w, units, K, H, PRECISION: tl.constexpr, BK: tl.constexpr):
+    """e (BB, BH) + d[rows] @ w, in blocks of BK: d (N, K), w (K, H) at the columns of `units`."""
+    for j in range(0, K, BK):
+        rk = j + tl.arange(0, BK)
+        e = tl.dot(block(d, rows, there, rk, K, K), columns_of(w, units, rk, K - j, H), e, input_precision=PRECISION,
+                   out_dtype=e.dtype)
     return e
 
 
 @triton.jit(do_not_specialize=["first", "last", "steps", "B", "programs"])
 def rnn_steps_back(dy, w, slope, dgates, dh, after, starts, bar, first, last, steps, B, H, programs,
-                   REVERSE: tl.constexpr, RESIDENT: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
-                   BB: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr):
+                   REVERSE: tl.constexpr, PERSIST: tl.constexpr, RESIDENT: tl.constexpr, WIDE: tl.constexpr,
+                   PRECISION: tl.constexpr, BB: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr):
     """dy, slope, dgates (N, H), w (H, H), dh (B, H), after (N,), starts (steps + 1,), bar (1,).
 
     Grid: (programs,) = (ceil(B / BB) * ceil(H / BH),).
@@ -48,7 +50,9 @@ def rnn_steps_back(dy, w, slope, dgates, dh, after, starts, bar, first, last, st
     inside = (rb < B)[:, None] & (ru < H)[None, :]
     state = rb[:, None] * H + ru[None, :]
     kept = tl.load(dh + state, mask=inside, other=0.0)
-    held = columns_of(w, ru, tl.arange(0, BK), H, H) if RESIDENT else 0
+    rk = tl.arange(0, BK)
+    if RESIDENT:
+        w0 = columns_of(w, ru, rk, H, H)
     for k in range(first, last):
         t = k if REVERSE else steps - 1 - k
         start = tl.load(starts + t)
@@ -57,19 +61,24 @@ def rnn_steps_back(dy, w, slope, dgates, dh, after, starts, bar, first, last, st
         here = (start + rb)[:, None] * H + ru[None, :]
         e = kept + tl.load(dy + here, mask=mask, other=0.0).to(WIDE)
         later = tl.load(after + start + rb, mask=active, other=-1)
-        e = add_product(e, dgates, later, active, w, held, ru, H, H, RESIDENT, PRECISION, BK)
+        there = active & (later >= 0)
+        later = tl.where(there, later, 0)
+        if RESIDENT:
+            e = add_gate(e, dgates, later, there, 0, 1, w0, H, PRECISION, BK)
+        else:
+            e = add_product(e, dgates, later, there, w, ru, H, H, PRECISION, BK)
         d = e * tl.load(slope + here, mask=mask, other=0.0).to(WIDE)
         tl.store(dgates + here, d.to(dgates.dtype.element_ty), mask=mask)
         kept = tl.where(mask, 0.0, kept)
-        if RESIDENT:
+        if PERSIST:
             grid_barrier(bar, (k - first + 1) * programs)
     tl.store(dh + state, kept, mask=inside)
 
 
 @triton.jit(do_not_specialize=["first", "last", "steps", "B", "programs"])
 def lstm_steps_back(dy, w, gates, cells, dgates, dh, dc, after, starts, bar, first, last, steps, B, H, programs,
-                    REVERSE: tl.constexpr, RESIDENT: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
-                    BB: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr):
+                    REVERSE: tl.constexpr, PERSIST: tl.constexpr, RESIDENT: tl.constexpr, WIDE: tl.constexpr,
+                    PRECISION: tl.constexpr, BB: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr):
     """dy (N, H), w (4H, H), gates (N, 4H): i, f, o, g, cells (N, 2H); dgates (N, 4H): i, f, g, o; dh, dc (B, H), WIDE:
     in and out; after (N,), starts (steps + 1,), bar (1,).
 
@@ -82,7 +91,12 @@ def lstm_steps_back(dy, w, gates, cells, dgates, dh, dc, after, starts, bar, fir
     state = rb[:, None] * H + ru[None, :]
     kept = tl.load(dh + state, mask=inside, other=0.0)
     dcell = tl.load(dc + state, mask=inside, other=0.0)
-    held = columns_of(w, ru, tl.arange(0, BK), 4 * H, H) if RESIDENT else 0
+    rk = tl.arange(0, BK)
+    if RESIDENT:
+        wi = columns_of(w, ru, rk, H, H)
+        wf = columns_of(w, ru, H + rk, H, H)
+        wg = columns_of(w, ru, 2 * H + rk, H, H)
+        wo = columns_of(w, ru, 3 * H + rk, H, H)
     for k in range(first, last):
         t = k if REVERSE else steps - 1 - k
         start = tl.load(starts + t)
@@ -91,7 +105,15 @@ def lstm_steps_back(dy, w, gates, cells, dgates, dh, dc, after, starts, bar, fir
         rows = (start + rb)[:, None]
         e = kept + tl.load(dy + rows * H + ru[None, :], mask=mask, other=0.0).to(WIDE)
         later = tl.load(after + start + rb, mask=active, other=-1)
-        e = add_product(e, dgates, later, active, w, held, ru, 4 * H, H, RESIDENT, PRECISION, BK)
+        there = active & (later >= 0)
+        later = tl.where(there, later, 0)
+        if RESIDENT:
+            e = add_gate(e, dgates, later, there, 0, 4, wi, H, PRECISION, BK)
+            e = add_gate(e, dgates, later, there, 1, 4, wf, H, PRECISION, BK)
+            e = add_gate(e, dgates, later, there, 2, 4, wg, H, PRECISION, BK)
+            e = add_gate(e, dgates, later, there, 3, 4, wo, H, PRECISION, BK)
+        else:
+            e = add_product(e, dgates, later, there, w, ru, 4 * H, H, PRECISION, BK)
         pg = gates + rows * (4 * H) + ru[None, :]
         pc = cells + rows * (2 * H) + ru[None, :]
         i, f = tl.load(pg, mask=mask, other=0.0), tl.load(pg + H, mask=mask, other=0.0)
@@ -106,7 +128,7 @@ def lstm_steps_back(dy, w, gates, cells, dgates, dh, dc, after, starts, bar, fir
         tl.store(pd + 3 * H, (e * bent * o * (1 - o)).to(kind), mask=mask)
         dcell = tl.where(mask, d * f, dcell)
         kept = tl.where(mask, 0.0, kept)
-        if RESIDENT:
+        if PERSIST:
             grid_barrier(bar, (k - first + 1) * programs)
     tl.store(dh + state, kept, mask=inside)
     tl.store(dc + state, dcell, mask=inside)
@@ -114,7 +136,7 @@ def lstm_steps_back(dy, w, gates, cells, dgates, dh, dc, after, starts, bar, fir
 
 @triton.jit(do_not_specialize=["first", "last", "steps", "B", "programs"])
 def gru_steps_back(dy, w, gates, hidden, states, dgates, dstates, dh, after, starts, bar, first, last, steps, B, H,
-                   programs, REVERSE: tl.constexpr, RESIDENT: tl.constexpr, WIDE: tl.constexpr,
+                   programs, REVERSE: tl.constexpr, PERSIST: tl.constexpr, RESIDENT: tl.constexpr, WIDE: tl.constexpr,
                    PRECISION: tl.constexpr, BB: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr):
     """dy, hidden and states, the ones before the rows, (N, H), w (3H, H), gates (N, 3H): r, z, n; dgates, dstates
     (N, 3H); dh (B, H), WIDE: in and out; after (N,), starts (steps + 1,), bar (1,).
@@ -127,7 +149,11 @@ def gru_steps_back(dy, w, gates, hidden, states, dgates, dstates, dh, after, sta
     inside = (rb < B)[:, None] & (ru < H)[None, :]
     state = rb[:, None] * H + ru[None, :]
     kept = tl.load(dh + state, mask=inside, other=0.0)
-    held = columns_of(w, ru, tl.arange(0, BK), 3 * H, H) if RESIDENT else 0
+    rk = tl.arange(0, BK)
+    if RESIDENT:
+        wr = columns_of(w, ru, rk, H, H)
+        wz = columns_of(w, ru, H + rk, H, H)
+        wn = columns_of(w, ru, 2 * H + rk, H, H)
     for k in range(first, last):
         t = k if REVERSE else steps - 1 - k
         start = tl.load(starts + t)
@@ -137,7 +163,14 @@ def gru_steps_back(dy, w, gates, hidden, states, dgates, dstates, dh, after, sta
         here = rows * H + ru[None, :]
         e = kept + tl.load(dy + here, mask=mask, other=0.0).to(WIDE)
         later = tl.load(after + start + rb, mask=active, other=-1)
-        e = add_product(e, dstates, later, active, w, held, ru, 3 * H, H, RESIDENT, PRECISION, BK)
+        there = active & (later >= 0)
+        later = tl.where(there, later, 0)
+        if RESIDENT:
+            e = add_gate(e, dstates, later, there, 0, 3, wr, H, PRECISION, BK)
+            e = add_gate(e, dstates, later, there, 1, 3, wz, H, PRECISION, BK)
+            e = add_gate(e, dstates, later, there, 2, 3, wn, H, PRECISION, BK)
+        else:
+            e = add_product(e, dstates, later, there, w, ru, 3 * H, H, PRECISION, BK)
         three = rows * (3 * H) + ru[None, :]
         r, z = tl.load(gates + three, mask=mask, other=0.0), tl.load(gates + three + H, mask=mask, other=0.0)
         n = tl.load(gates + three + 2 * H, mask=mask, other=0.0)
@@ -153,6 +186,6 @@ def gru_steps_back(dy, w, gates, hidden, states, dgates, dstates, dh, after, sta
         tl.store(dstates + three + H, dz.to(kind), mask=mask)
         tl.store(dstates + three + 2 * H, (dn * r).to(kind), mask=mask)
         kept = tl.where(mask, e * z, kept)
-        if RESIDENT:
+        if PERSIST:
             grid_barrier(bar, (k - first + 1) * programs)
     tl.store(dh + state, kept, mask=inside)

@@ -1,8 +1,9 @@
 """Kernels of the recurrent layers' forward loops, from the products with the input to outputs and states.
 
-A program owns BB sequences and BH hidden units for all steps: their states stay in its registers, and with RESIDENT
-their weights in registers or shared memory. What the others need of a step, the outputs, goes through memory, to rows
-that nobody has read before; so a step ends with a barrier over the whole grid, or with the end of the launch.
+A program owns BB sequences and BH hidden units for all steps. With PERSIST it walks all of them: the states stay in
+its registers, and with RESIDENT the weights in registers or shared memory; else they come from L2 in each step. What
+the others need of a step, the outputs, goes through memory, to rows that nobody has read before; so a step ends with a
+barrier over the whole grid or, without PERSIST, with the end of the launch.
 
 Rows are packed as in rnn.py: step t has the rows starts[t] to starts[t + 1]; hs holds the initial states (B, H) and
 the outputs (N, H), one after the other, and before (N,) says in which of these rows the state before a row is.
@@ -28,10 +29,10 @@ def grid_barrier(bar, target):
 
 
 @triton.jit
-def block(x, rows, inside, columns, width):
-    """x (*, width) at rows and columns; from L2, since another program may just have written it."""
+def block(x, rows, inside, columns, count, width):
+    """x (*, width) at rows and columns below count; from L2, since another program may just have written it."""
     pointers = x + rows.to(tl.int64)[:, None] * width + columns[None, :]
-    return tl.load(pointers, mask=inside[:, None] & (columns < width)[None, :], other=0.0, cache_modifier=".cg")
+    return tl.load(pointers, mask=inside[:, None] & (columns < count)[None, :], other=0.0, cache_modifier=".cg")
 
 
 @triton.jit
@@ -49,8 +50,8 @@ def gate_sums(x, gate, gates: tl.constexpr, tile_rows, units, mask, H, WIDE: tl.
 
 @triton.jit(do_not_specialize=["first", "last", "steps", "B", "programs"])
 def rnn_steps(gx, w, hs, before, starts, hn, bar, first, last, steps, B, H, programs, RELU: tl.constexpr,
-              REVERSE: tl.constexpr, RESIDENT: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
-              BB: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr):
+              REVERSE: tl.constexpr, PERSIST: tl.constexpr, RESIDENT: tl.constexpr, WIDE: tl.constexpr,
+              PRECISION: tl.constexpr, BB: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr):
     """gx (N, H), w (H, H), hs (B + N, H), before (N,), starts (steps + 1,), hn (B, H), WIDE: in and out; bar (1,).
 
     Grid: (programs,) = (ceil(B / BB) * ceil(H / BH),).
@@ -73,23 +74,23 @@ def rnn_steps(gx, w, hs, before, starts, hn, bar, first, last, steps, B, H, prog
         a = gate_sums(gx, 0, 1, rows, ru, mask, H, WIDE)
         old = tl.load(before + start + rb, mask=active, other=0)
         if RESIDENT:
-            a = tl.dot(block(hs, old, active, rk, H), wh, a, input_precision=PRECISION, out_dtype=WIDE)
+            a = tl.dot(block(hs, old, active, rk, H, H), wh, a, input_precision=PRECISION, out_dtype=WIDE)
         else:
             for j in range(0, H, BK):
-                a = tl.dot(block(hs, old, active, j + rk, H), weights_of(w, 0, ru, j + rk, H), a,
+                a = tl.dot(block(hs, old, active, j + rk, H, H), weights_of(w, 0, ru, j + rk, H), a,
                            input_precision=PRECISION, out_dtype=WIDE)
         new = tl.maximum(a, 0.0) if RELU else tanh(a)
         h = tl.where(mask, new, h)
         tl.store(hs + (B + rows) * H + ru[None, :], new.to(hs.dtype.element_ty), mask=mask)
-        if RESIDENT:
+        if PERSIST:
             grid_barrier(bar, (k - first + 1) * programs)
     tl.store(hn + state, h, mask=inside)
 
 
 @triton.jit(do_not_specialize=["first", "last", "steps", "B", "programs"])
 def lstm_steps(gx, w, hs, before, starts, hn, cn, gates, cells, bar, first, last, steps, B, H, programs,
-               REVERSE: tl.constexpr, RESIDENT: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
-               BB: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr):
+               REVERSE: tl.constexpr, PERSIST: tl.constexpr, RESIDENT: tl.constexpr, WIDE: tl.constexpr,
+               PRECISION: tl.constexpr, BB: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr):
     """gx (N, 4H): i, f, g, o; w (4H, H), hs (B + N, H), before (N,), starts (steps + 1,); hn, cn (B, H), WIDE: in and
     out; gates (N, 4H): i, f, o, g and cells (N, 2H): c before, tanh(c), both WIDE; bar (1,).
 
@@ -116,14 +117,14 @@ def lstm_steps(gx, w, hs, before, starts, hn, cn, gates, cells, bar, first, last
         g, o = gate_sums(gx, 2, 4, rows, ru, mask, H, WIDE), gate_sums(gx, 3, 4, rows, ru, mask, H, WIDE)
         old = tl.load(before + start + rb, mask=active, other=0)
         if RESIDENT:
-            a = block(hs, old, active, rk, H)
+            a = block(hs, old, active, rk, H, H)
             i = tl.dot(a, wi, i, input_precision=PRECISION, out_dtype=WIDE)
             f = tl.dot(a, wf, f, input_precision=PRECISION, out_dtype=WIDE)
             g = tl.dot(a, wg, g, input_precision=PRECISION, out_dtype=WIDE)
             o = tl.dot(a, wo, o, input_precision=PRECISION, out_dtype=WIDE)
         else:
             for j in range(0, H, BK):
-                a = block(hs, old, active, j + rk, H)
+                a = block(hs, old, active, j + rk, H, H)
                 i = tl.dot(a, weights_of(w, 0, ru, j + rk, H), i, input_precision=PRECISION, out_dtype=WIDE)
                 f = tl.dot(a, weights_of(w, 1, ru, j + rk, H), f, input_precision=PRECISION, out_dtype=WIDE)
                 g = tl.dot(a, weights_of(w, 2, ru, j + rk, H), g, input_precision=PRECISION, out_dtype=WIDE)
@@ -142,7 +143,7 @@ def lstm_steps(gx, w, hs, before, starts, hn, cn, gates, cells, bar, first, last
         c = tl.where(mask, new, c)
         h = tl.where(mask, o * bent, h)
         tl.store(hs + (B + rows) * H + ru[None, :], h.to(hs.dtype.element_ty), mask=mask)
-        if RESIDENT:
+        if PERSIST:
             grid_barrier(bar, (k - first + 1) * programs)
     tl.store(hn + state, h, mask=inside)
     tl.store(cn + state, c, mask=inside)
@@ -150,10 +151,10 @@ def lstm_steps(gx, w, hs, before, starts, hn, cn, gates, cells, bar, first, last
 
 @triton.jit(do_not_specialize=["first", "last", "steps", "B", "programs"])
 def gru_steps(gx, w, bias, hs, before, starts, hn, gates, hidden, bar, first, last, steps, B, H, programs,
-              REVERSE: tl.constexpr, RESIDENT: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
-              BB: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr):
-    """gx (N, 3H): r, z, n; w (3H, H), bias (3H,) or None: of the state; hs (B + N, H), before (N,), starts (steps + 1,);
-    hn (B, H), WIDE: in and out; gates (N, 3H) and hidden (N, H), both WIDE; bar (1,).
+              REVERSE: tl.constexpr, PERSIST: tl.constexpr, RESIDENT: tl.constexpr, WIDE: tl.constexpr,
+              PRECISION: tl.constexpr, BB: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr):
+    """gx (N, 3H): r, z, n; w (3H, H), bias (3H,) or None: of the state; hs (B + N, H), before (N,), starts
+    (steps + 1,); hn (B, H), WIDE: in and out; gates (N, 3H) and hidden (N, H), both WIDE; bar (1,).
 
     Grid: (programs,) = (ceil(B / BB) * ceil(H / BH),).
     """
@@ -183,13 +184,13 @@ def gru_steps(gx, w, bias, hs, before, starts, hn, gates, hidden, bar, first, la
         part = tl.zeros((BB, BH), WIDE) + bn[None, :]
         old = tl.load(before + start + rb, mask=active, other=0)
         if RESIDENT:
-            a = block(hs, old, active, rk, H)
+            a = block(hs, old, active, rk, H, H)
             r = tl.dot(a, wr, r, input_precision=PRECISION, out_dtype=WIDE)
             z = tl.dot(a, wz, z, input_precision=PRECISION, out_dtype=WIDE)
             part = tl.dot(a, wn, part, input_precision=PRECISION, out_dtype=WIDE)
         else:
             for j in range(0, H, BK):
-                a = block(hs, old, active, j + rk, H)
+                a = block(hs, old, active, j + rk, H, H)
                 r = tl.dot(a, weights_of(w, 0, ru, j + rk, H), r, input_precision=PRECISION, out_dtype=WIDE)
                 z = tl.dot(a, weights_of(w, 1, ru, j + rk, H), z, input_precision=PRECISION, out_dtype=WIDE)
                 part = tl.dot(a, weights_of(w, 2, ru, j + rk, H), part, input_precision=PRECISION, out_dtype=WIDE)
@@ -202,6 +203,6 @@ def gru_steps(gx, w, bias, hs, before, starts, hn, gates, hidden, bar, first, la
         tl.store(hidden + rows * H + ru[None, :], part, mask=mask)
         h = tl.where(mask, n + z * (h - n), h)
         tl.store(hs + (B + rows) * H + ru[None, :], h.to(hs.dtype.element_ty), mask=mask)
-        if RESIDENT:
+        if PERSIST:
             grid_barrier(bar, (k - first + 1) * programs)
     tl.store(hn + state, h, mask=inside)

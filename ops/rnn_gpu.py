@@ -1,7 +1,7 @@
-"""Launches of the recurrent layers: one for the whole time loop where the weights fit on the chip, else one a step.
+"""Launches of the recurrent layers: one for the whole time loop where its programs all run at once, else one a step.
 
-The loop's programs wait for each other, so all must run at once: the launch is cooperative, which makes the driver
-refuse what would hang. In the interpreter, where programs run one after another, the loop is a single program.
+The loop's programs wait for each other: the launch is cooperative, which makes the driver refuse what would hang. In
+the interpreter, where programs run one after another, the loop is a single program.
 """
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,61 +13,71 @@ import triton.language as tl
 from zoo.ops import cuda
 from zoo.ops import rnn as contract
 from zoo.ops.cuda import DeviceArray, mode
+from zoo.ops.cuda.driver import attribute
 from zoo.ops.dtypes import HALVES, float32, float64, int32
 from zoo.ops.index import embedding
 from zoo.ops.matmul import Precision, linear, linear_input_grad
-from zoo.ops.op import OPS
 from zoo.ops.pointwise_gpu import contiguous_copy
 from zoo.ops.rnn_backward_gpu import gru_steps_back, lstm_steps_back, rnn_steps_back
 from zoo.ops.rnn_forward_gpu import gru_steps, lstm_steps, rnn_steps
 from zoo.ops.shape import cast
 
-ON_CHIP = 160 * 1024                  # bytes of weights and states that a program may hold: compute capability 8.0 has 163
-A100 = 108                            # multiprocessors that a dry run plans for
-LARGEST = 4096                        # columns of one product in the loop
+
+class Chip(NamedTuple):
+    """What a loop has to fit: one program on each multiprocessor, its weights and states in shared memory."""
+    multiprocessors: int
+    shared: int                       # bytes
+
+
+DRY = Chip(108, 163 * 1024)           # what a dry run plans for: an A100, the least of the GPUs compiled for
+SPARE = 4096                          # bytes that a compiled kernel needs beside its operands
 
 
 class Plan(NamedTuple):
-    """How a loop is cut into programs, and whether it is one launch."""
+    """How a loop is cut into programs, whether it is one launch, and whether the weights stay on the chip."""
+    PERSIST: bool
     RESIDENT: bool
     PRECISION: str
     BB: int
     BH: int
     BK: int
-    num_warps: int
+    num_warps: int = 4
 
     def programs(self, batch: int, size: int) -> int:
         return -(-batch // self.BB) * -(-size // self.BH)
 
 
-def _power(n: int, least: int = 16) -> int:
-    return max(least, triton.next_power_of_2(n))
+def _power(n: int) -> int:
+    """The least tile side of a product on tensor cores is 16."""
+    return max(16, triton.next_power_of_2(n))
 
 
-def _plan(batch: int, size: int, gates: int, depth: int, dtype) -> Plan:
-    """For `gates` weight matrices in a program and products of `depth` columns.
+def _chip(device: int) -> Chip:
+    if mode.dry:
+        return DRY
+    return Chip(cuda.multiprocessors(device), attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", device))
 
-    A loop wants tensor cores, whose operands are read from shared memory: float64, and what does not fit, goes by steps.
+
+def _plan(batch: int, size: int, gates: int, x: DeviceArray) -> Plan:
+    """How to walk with `gates` matrices (size, size): in as many programs as run at once.
+
+    Weights stay where tensor cores read them from shared memory: float32 in three parts or by FMA, and float64, would
+    fill and spill the registers.
     """
-    bb = min(32, _power(batch))
-    single = cuda.is_interpreting() and not mode.dry
-    for bh in (64, 32, 16):
-        tile = Plan(True, _precision(dtype, True), bb, bh, _power(depth), 8 if bh > 16 else 4)
-        if single:
-            tile = tile._replace(BB=_power(batch), BH=_power(size))
-        held = (tile.BK * (gates * tile.BH + tile.BB)) * dtype.itemsize
-        limit = 1 if single else A100 if mode.dry else cuda.multiprocessors()
-        fits = held <= ON_CHIP and tile.BK <= LARGEST and tile.programs(batch, size) <= limit
-        if fits and dtype != float64 and (bh == 16 or size >= 4 * bh):
-            return tile
-    return Plan(False, _precision(dtype, False), bb, 16, 16 if dtype == float64 else 32, 4)
-
-
-def _precision(dtype, resident: bool) -> str:
-    """The loop's float32 products are three of tf32, near to float32's own: sums of FMA would need all of K at once."""
-    if dtype != float32:
-        return "ieee"
-    return "tf32" if Precision.float32 != "highest" else "tf32x3" if resident else "ieee"
+    dtype, width = x.dtype, _power(size)
+    precision = "tf32" if dtype == float32 and Precision.float32 != "highest" else "ieee"
+    on_tensor_cores = dtype in HALVES or precision == "tf32"
+    streaming = Plan(True, False, precision, min(32, _power(batch)), 16, 16 if dtype == float64 else 32)
+    if cuda.is_interpreting() and not mode.dry:
+        return streaming._replace(RESIDENT=on_tensor_cores, BB=_power(batch), BH=width,
+                                  BK=width if on_tensor_cores else streaming.BK)
+    chip = _chip(x.device)
+    for bh in (16, 32, 64):
+        plan = streaming._replace(BH=bh, num_warps=8)
+        if plan.programs(batch, size) <= chip.multiprocessors:
+            held = width * (gates * bh + plan.BB) * dtype.itemsize
+            return plan._replace(RESIDENT=True, BK=width) if on_tensor_cores and held <= chip.shared - SPARE else plan
+    return streaming._replace(PERSIST=False)
 
 
 class Index(NamedTuple):
@@ -107,12 +117,11 @@ def _walk(kernel, plan: Plan, arrays: tuple, batch: int, size: int, steps: int, 
     programs = plan.programs(batch, size)
     bar = cuda.empty((1,), int32, arrays[0].device)
     cuda.fill_bytes(bar, 0)
-    step = steps if plan.RESIDENT else 1
+    step = steps if plan.PERSIST else 1
     for first in range(0, steps, step):
         cuda.launch(kernel, (programs,), *arrays, bar, first, first + step, steps, batch, size, programs,
-                    REVERSE=reverse, RESIDENT=plan.RESIDENT, WIDE=_wide_of(dtype), PRECISION=plan.PRECISION,
-                    BB=plan.BB, BH=plan.BH, BK=plan.BK, num_warps=plan.num_warps, num_stages=1,
-                    cooperative=plan.RESIDENT and programs > 1, **constexprs)
+                    REVERSE=reverse, WIDE=_wide_of(dtype), num_stages=1, cooperative=plan.PERSIST and programs > 1,
+                    **plan._asdict(), **constexprs)
 
 
 def _states(h0: DeviceArray, rows: int) -> tuple[DeviceArray, DeviceArray]:
@@ -129,7 +138,7 @@ def _rnn(op, relu: bool, x, h0, w_ih, w_hh, bias, batch_sizes, reverse):
     gx, (w,) = linear(x, w_ih, bias), _dense(w_hh)
     hs, y = _states(h0, len(gx))
     hn, index = _carried(h0), _index_of(batch_sizes, reverse, x.device)
-    _walk(rnn_steps, _plan(batch, size, 1, size, dtype), (gx, w, hs, index.before, index.starts, hn), batch, size,
+    _walk(rnn_steps, _plan(batch, size, 1, x), (gx, w, hs, index.before, index.starts, hn), batch, size,
           len(batch_sizes), reverse, dtype, RELU=relu)
     return y, cast(hn, dtype)
 
@@ -152,7 +161,7 @@ def rnn_grad(dy, dhn, w_hh, slope, batch_sizes, reverse):
     dy, w, slope = _dense(dy, w_hh, slope)
     dgates, dh = cuda.empty(dy.shape, dtype, dy.device), _carried(dhn)
     index = _index_of(batch_sizes, reverse, dy.device)
-    _walk(rnn_steps_back, _plan(batch, size, 1, size, dtype), (dy, w, slope, dgates, dh, index.after, index.starts),
+    _walk(rnn_steps_back, _plan(batch, size, 1, dy), (dy, w, slope, dgates, dh, index.after, index.starts),
           batch, size, len(batch_sizes), reverse, dtype)
     return dgates, _first_gradient(dgates, w, dh, index, dtype)
 
@@ -166,7 +175,7 @@ def lstm(x, h0, c0, w_ih, w_hh, bias, w_hr, batch_sizes, reverse=False):
     hs, y = _states(h0, len(gx))
     gates, cells = (cuda.empty(s.shape, s.dtype, device) for s in (kept, cell))
     hn, cn, index = _carried(h0), _carried(c0), _index_of(batch_sizes, reverse, device)
-    _walk(lstm_steps, _plan(batch, size, 4, size, dtype),
+    _walk(lstm_steps, _plan(batch, size, 4, x),
           (gx, w, hs, index.before, index.starts, hn, cn, gates, cells), batch, size, len(batch_sizes), reverse, dtype)
     return y, cast(hn, dtype), cast(cn, dtype), gates, cells
 
@@ -179,7 +188,7 @@ def lstm_grad(dy, dhn, dcn, x, before, c0, w_ih, w_hh, bias, w_hr, gates, cells,
     dy, w, gates, cells = _dense(dy, w_hh, gates, cells)
     dgates, dh, dc = cuda.empty(gates.shape, dtype, device), _carried(dhn), _carried(dcn)
     index = _index_of(batch_sizes, reverse, device)
-    _walk(lstm_steps_back, _plan(batch, size, 1, 4 * size, dtype),
+    _walk(lstm_steps_back, _plan(batch, size, 4, dy),
           (dy, w, gates, cells, dgates, dh, dc, index.after, index.starts), batch, size, len(batch_sizes), reverse,
           dtype)
     return dgates, _first_gradient(dgates, w, dh, index, dtype), cast(dc, dtype), cuda.empty((0, size), dtype, device)
@@ -192,7 +201,7 @@ def gru(x, h0, w_ih, w_hh, b_ih, b_hh, batch_sizes, reverse=False):
     hs, y = _states(h0, len(gx))
     gates, hidden = (cuda.empty(s.shape, s.dtype, device) for s in (kept, part))
     hn, index = _carried(h0), _index_of(batch_sizes, reverse, device)
-    _walk(gru_steps, _plan(batch, size, 3, size, dtype),
+    _walk(gru_steps, _plan(batch, size, 3, x),
           (gx, w, bias, hs, index.before, index.starts, hn, gates, hidden), batch, size, len(batch_sizes), reverse,
           dtype)
     return y, cast(hn, dtype), gates, hidden
@@ -203,7 +212,7 @@ def gru_grad(dy, dhn, x, before, w_ih, w_hh, b_ih, b_hh, gates, hidden, batch_si
     dy, w, gates, hidden, states = _dense(dy, w_hh, gates, hidden, before)
     dgates, dstates = (cuda.empty(gates.shape, dtype, device) for _ in "gs")
     dh, index = _carried(dhn), _index_of(batch_sizes, reverse, device)
-    _walk(gru_steps_back, _plan(batch, size, 1, 3 * size, dtype),
+    _walk(gru_steps_back, _plan(batch, size, 3, dy),
           (dy, w, gates, hidden, states, dgates, dstates, dh, index.after, index.starts), batch, size,
           len(batch_sizes), reverse, dtype)
     return dgates, dstates, _first_gradient(dstates, w, dh, index, dtype)

@@ -310,3 +310,36 @@ def test_detached_states_cut_the_history():
     assert isinstance(cut[0], tuple) and cut[1] is None
     assert all(not s.requires_grad and np.array_equal(s.numpy(), t.detach().numpy())
                for s, t in zip(cut[0], states, strict=True))
+
+
+def test_weight_drop_draws_once_for_a_call():
+    """Dropped weights are zero or doubled; gradients reach the raw ones; in eval mode it is the layer itself."""
+    plain = nn.LSTM(3, 4, dtype=zoo.float64)
+    layer = nn.LSTM(3, 4, dtype=zoo.float64)
+    layer.load_state_dict(plain.state_dict())
+    dropped, x = nn.WeightDrop(layer), zoo.ones(5, 2, 3, dtype=zoo.float64)
+    zoo.manual_seed(0)
+    dropped(x)[0].sum().backward()
+    used, raw = layer.weight_hh_l0.detach().numpy(), dropped.weight_hh_l0_raw.detach().numpy()
+    gone = used == 0
+    assert 0.2 < gone.mean() < 0.8 and np.allclose(used[~gone], 2 * raw[~gone])
+    grad = dropped.weight_hh_l0_raw.grad.numpy()
+    assert not grad[gone].any() and grad[~gone].all()
+    dropped.eval()
+    np.testing.assert_allclose(dropped(x)[0].detach().numpy(), plain(x)[0].detach().numpy(), atol=1e-15)
+    with pytest.raises(ValueError, match="weight_xx"):
+        nn.WeightDrop(nn.GRU(3, 4), ["weight_xx"])
+
+
+def test_embedding_dropout_forgets_whole_words():
+    words = nn.EmbeddingDropout(nn.Embedding(50, 3), 0.5)
+    input = zoo.arange(50).repeat(2)  # noqa: A001
+    zoo.manual_seed(0)
+    y = words(input).detach().numpy()
+    assert np.array_equal(y[:50], y[50:])
+    gone = ~y[:50].any(1)
+    assert 10 < gone.sum() < 40 and np.allclose(y[:50][~gone], 2 * words.embedding.weight.detach().numpy()[~gone])
+    words.eval()
+    assert np.array_equal(words(input).detach().numpy()[:50], words.embedding.weight.detach().numpy())
+    with pytest.raises(ValueError, match="probability"):
+        nn.EmbeddingDropout(nn.Embedding(5, 3), 1.5)

@@ -1,6 +1,13 @@
-"""Single steps of recurrent layers in torch's signatures."""
-from zoo.ops.errors import ShapeError
+"""Single steps of recurrent layers, and the CTC loss, in torch's signatures."""
+import numpy as np
+
+from zoo.ops.ctc import ctc
+from zoo.ops.device import constant, fetch
+from zoo.ops.errors import ArgumentError, ShapeError
+from zoo.ops.index import embedding
+from zoo.ops.op import OPS
 from zoo.ops.rnn import gru, lstm, rnn_relu, rnn_tanh
+from zoo.ops.shape import reshape
 
 
 def check_step(op: str, input, hx) -> tuple[int]:
@@ -89,5 +96,69 @@ def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     return gru(input, hx, w_ih, w_hh, b_ih, b_hh, check_step("gru_cell", input, hx), False)[1]
 
 
-FUNCTIONS = ("rnn_tanh_cell", "rnn_relu_cell", "lstm_cell", "gru_cell")
+def numbers(lengths) -> tuple[int, ...]:
+    """Lengths as a tuple: of a tensor, of a list, or one number."""
+    raw = fetch(getattr(lengths, "array", lengths)) if hasattr(lengths, "shape") else lengths
+    return tuple(int(n) for n in np.atleast_1d(np.asarray(raw)))
+
+
+def rows_of_targets(targets, lengths: tuple[int, ...]):
+    """Targets (sum of the lengths,), one after the other, as (N, S); what is beyond a length is any of them."""
+    if sum(lengths) != targets.shape[0]:
+        raise ArgumentError(f"ctc_loss: wants {sum(lengths)} targets, the sum of target_lengths, got {targets.shape}")
+    longest, starts = max(lengths, default=0), np.cumsum([0, *lengths])[:-1, None]
+    index = np.minimum(starts + np.arange(longest), max(targets.shape[0] - 1, 0)).astype(np.int64)
+    if not index.size:
+        return reshape(targets, index.shape)
+    return reshape(embedding(constant(index.ravel(), targets), reshape(targets, (targets.shape[0], 1))), index.shape)
+
+
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    """Connectionist temporal classification: minus the log probability that a sequence of labels is read off.
+
+    Its gradient is that of the formula; torch's adds exp(log_probs), which log_softmax before it takes away again:
+    behind log_softmax the two are equal.
+
+    Args:
+        log_probs: (T, N, C) or (T, C), logarithms of probabilities, from log_softmax.
+        targets: labels (N, S), (S,) for (T, C), or all labels one after the other (sum of target_lengths,); integers
+            in [0, C), no blanks.
+        input_lengths, target_lengths: (N,) integers up to T and S, tensors or tuples; or one number for (T, C).
+        blank: the label that stands for none, in [0, C).
+        reduction: "none", "sum", or "mean": of the losses divided by their target lengths.
+        zero_infinity: a loss is 0, and has no gradient, where the target does not fit into the input.
+
+    Returns:
+        (), or with reduction "none" (N,).
+
+    Raises:
+        ShapeError (ValueError, RuntimeError): shapes that do not fit together.
+        ArgumentError (ValueError, RuntimeError): a length, the blank or the reduction is out of range.
+
+    Example:
+        >>> import zoo
+        >>> log_probs = zoo.zeros(4, 2).log_softmax(1)             # 10 of 16 paths read as one 1
+        >>> zoo.nn.functional.ctc_loss(log_probs, zoo.tensor([1]), 4, 1).exp()
+        tensor(1.6000)
+
+    Source: A. Graves et al., "Connectionist temporal classification", ICML 2006.
+    """
+    if reduction not in ("none", "mean", "sum"):
+        raise ArgumentError(f"ctc_loss: wants reduction none, mean or sum, got {reduction!r}")
+    inputs, lengths, single = numbers(input_lengths), numbers(target_lengths), log_probs.ndim == 2
+    if single:
+        log_probs = reshape(log_probs, (log_probs.shape[0], 1, log_probs.shape[1]))
+    if targets.ndim == 1:
+        targets = rows_of_targets(targets, lengths)
+    loss = ctc(log_probs, targets, inputs, lengths, blank, bool(zero_infinity))[0]
+    if reduction == "mean":
+        counts = np.maximum(np.asarray(lengths), 1).astype(loss.dtype)
+        return OPS["mean"](loss / constant(counts, loss))
+    if reduction == "sum":
+        return OPS["sum"](loss)
+    return reshape(loss, ()) if single else loss
+
+
+NN_FUNCTIONS = ("ctc_loss",)
+FUNCTIONS = ("ctc_loss", "rnn_tanh_cell", "rnn_relu_cell", "lstm_cell", "gru_cell")
 METHODS = ()

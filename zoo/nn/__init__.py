@@ -57,6 +57,7 @@ from zoo.nn.loss import BCELoss as BCELoss
 from zoo.nn.loss import BCEWithLogitsLoss as BCEWithLogitsLoss
 from zoo.nn.loss import CosineEmbeddingLoss as CosineEmbeddingLoss
 from zoo.nn.loss import CrossEntropyLoss as CrossEntropyLoss
+from zoo.nn.loss import CTCLoss as CTCLoss
 from zoo.nn.loss import GaussianNLLLoss as GaussianNLLLoss
 from zoo.nn.loss import HingeEmbeddingLoss as HingeEmbeddingLoss
 from zoo.nn.loss import HuberLoss as HuberLoss
@@ -134,3 +135,5 @@ from zoo.nn.vision import Unfold as Unfold
 from zoo.nn.vision import Upsample as Upsample
 from zoo.nn.vision import UpsamplingBilinear2d as UpsamplingBilinear2d
 from zoo.nn.vision import UpsamplingNearest2d as UpsamplingNearest2d
+from zoo.nn.weight_drop import EmbeddingDropout as EmbeddingDropout
+from zoo.nn.weight_drop import WeightDrop as WeightDrop

@@ -307,3 +307,24 @@ class GaussianNLLLoss(Loss):
 
     def forward(self, input, target, var):  # noqa: A002
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
+
+
+class CTCLoss(Loss):
+    """Connectionist temporal classification: F.ctc_loss of log_probs (T, N, C), targets and their lengths.
+
+    Example:
+        >>> import zoo
+        >>> log_probs = zoo.zeros(50, 4, 20).log_softmax(2)
+        >>> targets = zoo.arange(1, 11).repeat(4, 1)
+        >>> zoo.nn.CTCLoss()(log_probs, targets, (50, 50, 40, 30), (10, 9, 8, 7)).shape
+        ()
+    """
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
+        super().__init__(reduction=reduction)
+        self.blank, self.zero_infinity = blank, zero_infinity
+
+    def forward(self, log_probs, targets, input_lengths, target_lengths):
+        return F.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )

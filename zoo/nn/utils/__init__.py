@@ -1,5 +1,6 @@
 """Helpers around layers: torch.nn.utils."""
 
+from zoo.nn.utils import ctc as ctc
 from zoo.nn.utils import rnn as rnn
 from zoo.nn.utils.gradients import clip_grad_norm_ as clip_grad_norm_
 from zoo.nn.utils.gradients import clip_grad_value_ as clip_grad_value_
