@@ -49,12 +49,19 @@ def cells(row: Weights) -> tuple[str, ...]:
         "<br>".join("" if m.top5 is None else f"{m.top5:.3f}" for m in row.metrics),
         "<br>".join(str(m.resolution) for m in row.metrics),
         picture,
-        f"{row.size / 1e6:.2f} MB" if row.size else row.size_text or f"~{row.parameters * BYTES[row.dtype] / 1e6:.0f} MB",
+        size(row),
         row.licence,
         "sha256" if row.sha256 else f"prefix `{row.sha256_prefix}`" if row.sha256_prefix else "hub",
         "" if row.revision is None else f"`{row.revision[:7]}`" if row.revision_seen else "main",
         row.note,
     )
+
+
+def size(row: Weights) -> str:
+    """The file's size: exact, as its source prints it, or that of its numbers alone."""
+    if row.size:
+        return f"{row.size / 1e6:.2f} MB"
+    return row.size_text or f"~{row.parameters * BYTES[row.dtype] / 1e6:.0f} MB"
 
 
 def link(row: Weights) -> str:
