@@ -83,7 +83,7 @@ def sgd(p, g, state, n, flags) -> None:
             b[...] = g
         else:
             b *= n[1]
-            b += np.multiply(g, n[2], u)
+            b += g if n[2] == 1 else np.multiply(g, n[2], u)
         g = np.add(g, np.multiply(b, n[1], u), u) if nesterov else b
     p -= np.multiply(g, n[0], u)
 

@@ -6,6 +6,7 @@ parameters lose nothing. Accesses are 16 bytes wide: whole chunks take a path wi
 first element from the chunk's number, so that the compiler knows it for a multiple.
 """
 import functools
+import weakref
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ import triton.language as tl
 
 from zoo.ops import cuda, scalar_gpu
 from zoo.ops.binding import bind
+from zoo.ops.cuda.driver import state
 from zoo.ops.dtypes import float64
 from zoo.ops.optim_rules import RULES
 
 BLOCK = 1024
 MOST = 6                # numbers that a rule may read
 MOST_TABLES = 256
+HELD: weakref.WeakKeyDictionary[cuda.CUDAGraph, list[np.ndarray]] = weakref.WeakKeyDictionary()
 WORDS = ["n0", "n1", "n2", "n3", "n4", "n5", "decay", "shrink"]
 DTYPES = {"float16": tl.float16, "bfloat16": tl.bfloat16, "float32": tl.float32, "float64": tl.float64}
 
@@ -100,17 +103,29 @@ def step_kernel(table, chunks, count, n0: "fp64", n1: "fp64", n2: "fp64", n3: "f
                    ALIGN)
 
 
+def _upload(array: np.ndarray, device: int) -> cuda.DeviceArray:
+    """A copy in device memory. A captured copy reads the host's memory at each replay: the graph keeps that alive."""
+    if state.graph is not None:
+        HELD.setdefault(state.graph, []).append(array)
+    return cuda.from_numpy(array, device)
+
+
+def _kept(make, values: tuple[int, ...], device: int) -> cuda.DeviceArray:
+    """make(values, device, stream) from its cache; anew in a capture, whose memory is not for use outside of it."""
+    return (make if state.graph is None else make.__wrapped__)(values, device, cuda.current_stream(device).handle)
+
+
 @functools.lru_cache(MOST_TABLES)
-def _chunks(sizes: tuple[int, ...], device: int) -> cuda.DeviceArray:
+def _chunks(sizes: tuple[int, ...], device: int, stream: int) -> cuda.DeviceArray:
     """(parameter, chunk) of every program."""
     rows = [np.stack(np.broadcast_arrays(k, np.arange(triton.cdiv(n, BLOCK))), 1) for k, n in enumerate(sizes)]
-    return cuda.from_numpy(np.concatenate(rows).astype(np.int64), device)
+    return _upload(np.concatenate(rows).astype(np.int64), device)
 
 
 @functools.lru_cache(MOST_TABLES)
-def _table(words: tuple[int, ...], device: int) -> cuda.DeviceArray:
+def _table(words: tuple[int, ...], device: int, stream: int) -> cuda.DeviceArray:
     """Addresses and sizes in device memory. Gradients often come back to the same addresses: then nothing is copied."""
-    return cuda.from_numpy(np.array(words, np.int64), device)
+    return _upload(np.array(words, np.int64), device)
 
 
 def update(rule, rows, numbers, flags, maximize, decay, shrink) -> None:
@@ -121,11 +136,10 @@ def update(rule, rows, numbers, flags, maximize, decay, shrink) -> None:
     first = rows[0][0]
     addresses = [a.pointer for column in zip(*rows, strict=True) for a in column]
     sizes = tuple(row[0].size for row in rows)
-    chunks = _chunks(sizes, first.device)
+    chunks, table = _kept(_chunks, sizes, first.device), _kept(_table, (*addresses, *sizes), first.device)
     aligned = not any(a & 15 for a in addresses)
     dtype, wide = DTYPES[first.dtype.name], tl.float64 if first.dtype == float64 else tl.float32
     words = [*map(float, numbers), *[0.0] * (MOST - len(numbers)), float(decay), float(shrink)]
-    cuda.launch(step_kernel, (chunks.shape[0],), _table((*addresses, *sizes), first.device), chunks, len(rows), *words,
-                RULE=globals()[rule], FLAGS=tuple(map(bool, flags)), MAXIMIZE=bool(maximize), DECAY=bool(decay),
-                STATES=len(rows[0]) - 2, S=dtype, T=wide, ALIGN=16 if aligned else first.itemsize, BLOCK=BLOCK,
-                num_warps=4)
+    cuda.launch(step_kernel, (chunks.shape[0],), table, chunks, len(rows), *words, RULE=globals()[rule],
+                FLAGS=tuple(map(bool, flags)), MAXIMIZE=bool(maximize), DECAY=bool(decay), STATES=len(rows[0]) - 2,
+                S=dtype, T=wide, ALIGN=16 if aligned else first.itemsize, BLOCK=BLOCK, num_warps=4)

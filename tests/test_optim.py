@@ -210,6 +210,21 @@ def test_hooks():
         optimizer.step()
 
 
+def test_hooks_run_once_where_a_step_calls_its_base():
+    class Twice(SGD):
+        def step(self, closure=None):
+            super().step()
+            return super().step(closure)
+
+    p, seen = Parameter(zoo.ones(1)), []
+    p.grad = zoo.ones(1)
+    optimizer = Twice([p], lr=0.25)
+    optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append(p.item()))
+    optimizer.step()
+    optimizer.step()
+    assert seen == [0.5, 0.0]
+
+
 def test_groups_come_later_and_options_change():
     """add_param_group between steps; momentum switched on; state replaced or the parameter moved: memory follows."""
     p, q = Parameter(zoo.ones(2)), Parameter(zoo.ones(2))
@@ -348,6 +363,25 @@ def test_kernel_against_numpy(name, options):
             for a, b in [(p, q), *((states[0][n], states[1][n]) for n in states[0])]:
                 a, b = (np.asarray(x.detach().cpu().numpy(), np.float64) for x in (a, b))
                 np.testing.assert_allclose(b, a, rtol=allowed[dtype.name], atol=allowed[dtype.name])
+
+
+@pytest.mark.cuda
+def test_a_captured_step_replays():
+    """SGD with momentum in a CUDA graph: three replays are three steps, whatever ran in between."""
+    values, g = start()[3], np.ones((130, 130))
+    params = [Parameter(zoo.tensor(values).to(where)) for where in ("cpu", "cuda")]
+    optimizers = [SGD([p], lr=0.1, momentum=0.9) for p in params]
+    for p, optimizer in zip(params, optimizers, strict=True):
+        p.grad = zoo.tensor(g).to(p.device)
+        optimizer.step()
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        optimizers[1].step()
+    for _ in range(3):
+        graph.replay()
+        _ = [zoo.tensor(g).to("cuda") for _ in range(8)]
+        optimizers[0].step()
+    np.testing.assert_allclose(params[1].detach().cpu().numpy(), params[0].detach().numpy(), rtol=1e-12)
 
 
 @pytest.mark.interpret

@@ -43,11 +43,11 @@ def register_optimizer_step_post_hook(hook: Callable) -> Handle:
 
 
 def hooked(step: Callable) -> Callable:
-    """A class's `step` that runs the hooks of all optimizers and of this one."""
+    """A class's `step` that runs the hooks of all optimizers and of this one; once, if it calls that of its base."""
 
     @functools.wraps(step)
     def with_hooks(self, *args, **kwargs):
-        if not (self.hooks or STEP_HOOKS["before"] or STEP_HOOKS["after"]):
+        if self.stepping or not (self.hooks or STEP_HOOKS["before"] or STEP_HOOKS["after"]):
             return step(self, *args, **kwargs)
         for hook in (*STEP_HOOKS["before"].values(), *self.hooks_of("step_before")):
             changed = hook(self, args, kwargs)
@@ -55,7 +55,11 @@ def hooked(step: Callable) -> Callable:
                 if not isinstance(changed, tuple) or len(changed) != 2:
                     raise TypeError(f"{type(self).__name__}.step: a hook must return None or (args, kwargs)")
                 args, kwargs = changed
-        out = step(self, *args, **kwargs)
+        self.stepping = True
+        try:
+            out = step(self, *args, **kwargs)
+        finally:
+            self.stepping = False
         for hook in (*self.hooks_of("step_after"), *STEP_HOOKS["after"].values()):
             hook(self, args, kwargs)
         return out
@@ -89,6 +93,7 @@ class Optimizer:
         [0.5, -0.5]
     """
 
+    stepping = False  # inside a step whose hooks have run
     scalars: tuple[str, ...] = ()  # names of 0-d states, which keep their dtype and stay on the CPU
 
     def __init__(self, params: Any, defaults: dict[str, Any]):
