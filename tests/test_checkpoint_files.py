@@ -299,3 +299,11 @@ def test_map_location_of_torchs_files():
     for data in both(call("torch", "device", text("tpu"))).values():
         with pytest.raises(FileError, match="wants cpu, cuda"):
             zoo.load(io.BytesIO(data))
+
+
+def test_gradients_of_integers_are_the_files_fault():
+    for data in both(call("torch._utils", "_rebuild_parameter", tensor(storage(kind="IntStorage")), b"\x88"),
+                     data=VALUES.astype(np.int32)).values():
+        assert checkpoint.read(io.BytesIO(data)).tolist() == [[0, 1, 2], [3, 4, 5]]
+        with pytest.raises(FileError, match="only floating tensors"):
+            zoo.load(io.BytesIO(data))

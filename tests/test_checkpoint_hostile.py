@@ -31,6 +31,7 @@ from tests.checkpoint_files import (
 )
 from zoo import checkpoint
 from zoo.checkpoint import FileError, opcodes, source, torch_names
+from zoo.checkpoint.state_dict import WRAPPERS
 from zoo.serialization import load
 
 DATA = np.arange(6, dtype=np.float32)
@@ -101,6 +102,7 @@ PICKLES |= {
     "a name of bad UTF-8": program(b"c\xff\xfe\nx\n"), "an integer of letters": program(b"Iabc\n"),
     "surrogates": program(b"X\x01\x00\x00\x00\xff"), "protocol 200 and junk": b"\x80\xc8\xff.",
 }
+DOUBLED = b"N" + b"q\x00h\x00\x86" * 60             # a tuple of twice the same, 60 levels deep
 BAD_TENSORS = {
     "outside": tensor(storage(), 0, (7,), (1,)), "offset outside": tensor(storage(), 6, (1,), (1,)),
     "stride outside": tensor(storage(), 0, (2, 2), (5, 1)), "negative offset": tensor(storage(), -1, (2,), (1,)),
@@ -122,6 +124,21 @@ BAD_TENSORS = {
                             tuple_of(number(1)), b"\x89", b"}", b"}" + text("conj") + b"\x88s"),
     "a parameter of a string": call("torch._utils", "_rebuild_parameter", text("x")),
     "BUILD": tensor(storage()) + b"}" + text("shape") + number(1) + b"sb",
+    "a size that is doubled": DOUBLED + b"q\x01" + call(
+        "torch._utils", "_rebuild_tensor_v2", storage(), number(0), b"h\x01", b"h\x01", b"\x89", b"N"),
+    "a size of a list that is doubled": DOUBLED + b"q\x01" + call(
+        "torch._utils", "_rebuild_tensor_v2", storage(), b"h\x01", b"](h\x01e", b"h\x01", b"\x89", b"N"),
+    "a dtype that is doubled": DOUBLED + b"q\x01" + call(
+        "torch._utils", "_rebuild_tensor_v3", storage(), number(0), b")", b")", b"\x89", b"N", b"h\x01"),
+    "a device that is doubled": DOUBLED + b"q\x01" + call("torch", "device", b"h\x01", b"h\x01"),
+    "a coding that is doubled": DOUBLED + b"q\x01" + call("_codecs", "encode", b"h\x01", b"h\x01"),
+    "a set that is doubled": DOUBLED + b"q\x01" + call("builtins", "set", b"h\x01"),
+    "a complex number that is doubled": DOUBLED + b"q\x01" + call("builtins", "complex", b"h\x01"),
+    "a storage that is doubled": DOUBLED + b"q\x01" + call("torch._utils", "_rebuild_tensor", *[b"h\x01"] * 4),
+    "an id that is doubled": DOUBLED + b"Q", "a name that is doubled": DOUBLED + b"q\x01h\x01\x93",
+    "a call that is doubled": DOUBLED + b"q\x01h\x01R",
+    "a key that is doubled": tuple_of(text("storage"), name("torch", "FloatStorage"), DOUBLED, text("cpu"),
+                                      number(6)) + b"Q",
     "a tensor as a key": b"}" + tensor(storage()) + b"Ns", "a device of a list": call("torch", "device", b"]"),
 }
 FORBIDDEN: list[str] = []
@@ -213,6 +230,13 @@ def test_malicious_pickles(case, tmp_path):
 @pytest.mark.parametrize("kind", ["zip", "legacy"])
 def test_bad_tensors(case, kind, tmp_path):
     refused(both(BAD_TENSORS[case], data=DATA)[kind], tmp_path)
+
+
+def test_keys_of_storages_that_are_doubled(tmp_path):
+    """The last pickle of a legacy file, and its head."""
+    good = both(tensor(storage()), data=DATA)["legacy"]
+    refused(good.replace(program(b"](", text("0"), b"e"), program(b"](" + DOUBLED + b"e")), tmp_path)
+    refused(good.replace(program(number(1001)), program(DOUBLED)), tmp_path)
 
 
 def with_directory(data: bytes, member: str, at: int, layout: str, value: int) -> bytes:
@@ -367,12 +391,15 @@ def test_what_grows_only_when_looked_at(tmp_path):
             depth, x = depth + 1, x[0]
         assert depth == 99_999
         assert type(load(io.BytesIO(data))) is list
-    for data in both(b"N", b"q\x00h\x00\x86" * 60).values():
+    for data in both(DOUBLED).values():
         assert len(checkpoint.read(io.BytesIO(data))) == 2
         with pytest.raises(FileError, match="holds a tuple"):
             checkpoint.read_state_dict(io.BytesIO(data))
     for data in both(b"}q\x00", text("model"), b"h\x00s").values():
         assert checkpoint.read(io.BytesIO(data))["model"]["model"]
+        with pytest.raises(FileError, match="no tensors"):
+            checkpoint.read_state_dict(io.BytesIO(data))
+    for data in both(b"}q\x00(" + b"".join(text(key) + b"h\x00" for key in WRAPPERS) + b"u").values():
         with pytest.raises(FileError, match="no tensors"):
             checkpoint.read_state_dict(io.BytesIO(data))
 

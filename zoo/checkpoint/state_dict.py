@@ -1,4 +1,5 @@
 """`read_state_dict`: the weights of a checkpoint, whatever is wrapped around them."""
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ WRAPPERS = ("state_dict", "model_state_dict", "model", "module", "net", "network
 EMA = ("ema", "model_ema", "state_dict_ema", "ema_state_dict", "ema_model", "model_ema_state_dict", "params_ema")
 PREFIXES = ("module.", "_orig_mod.")         # DataParallel and DistributedDataParallel; torch.compile
 COUNTER = "n_averaged"                       # what swa_utils.AveragedModel adds to its module.
-DEPTH = 8
+DEPTH = 4                    # of wrappers in wrappers
 
 
 class StateDict(dict):
@@ -74,7 +75,7 @@ def read_state_dict(f: Any, *, unwrap: bool = True, key: str | None = None, dtyp
 
 def names(keys: Any) -> str:
     """Keys as a message shows them."""
-    return ", ".join(map(repr, keys))[:200]
+    return ", ".join(map(repr, islice(keys, 20)))[:200]
 
 
 def entry(obj: Any, key: str, trail: list[str]) -> Any:

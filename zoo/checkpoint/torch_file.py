@@ -97,7 +97,8 @@ class LegacyStorages:
 
     def fill(self, at: int, keys: Any, swapped: bool) -> None:
         """Reads all storages from byte `at` on."""
-        if type(keys) is not list or sorted(map(str, keys)) != sorted(self.made):
+        known = type(keys) is list and all(type(key) in (str, int) for key in keys)
+        if not known or sorted(map(str, keys)) != sorted(self.made):
             raise FileError("is corrupt: its list of storages does not fit its tensors")
         for key in map(str, keys):
             storage = self.made[key]

@@ -1,6 +1,7 @@
 """All that a pickle in a torch file may name, and the bounds of what it may build.
 
 The list is that of torch.load(weights_only=True), less what zoo has no type for (quantized and sparse tensors).
+Messages show types, not values: the repr of a tuple that was doubled 60 times never ends.
 Source: torch/_weights_only_unpickler.py, torch/_utils.py
 """
 from collections import OrderedDict
@@ -42,9 +43,9 @@ class Storage:
 def view(storage: Storage, offset: Any, size: Any, stride: Any, dtype: np.dtype) -> np.ndarray:
     """The array of `size` whose elements lie `stride` apart (in elements) from element `offset` on; all are inside."""
     if type(size) is not tuple or type(stride) is not tuple or len(size) != len(stride) or len(size) > DIMS:
-        raise FileError(f"is corrupt: a tensor has the size {size!r:.80} and the stride {stride!r:.80}")
+        raise FileError(f"is corrupt: the size and the stride of a tensor are no tuples of one length up to {DIMS}")
     if any(type(n) is not int or n < 0 for n in (offset, *size, *stride)):
-        raise FileError(f"is corrupt: a tensor has the size {size!r:.80}, stride {stride!r:.80}, offset {offset!r:.40}")
+        raise FileError("is corrupt: the offset, the size or the stride of a tensor has what is no natural number")
     if 0 in size:
         return np.empty(size, dtype)
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
@@ -99,7 +100,8 @@ class Names:
     def typed_tensor(self, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any,
                      hooks: Any, dtype: Any, metadata: Any = None) -> Any:
         if type(storage) is not Storage or not isinstance(dtype, np.dtype):
-            raise FileError(f"is corrupt: a tensor has a {type(storage).__name__} as its storage, dtype {dtype!r:.40}")
+            raise FileError(f"is corrupt: a tensor has a {type(storage).__name__} as its storage and a "
+                            f"{type(dtype).__name__} as its dtype")
         return self.built(storage, offset, size, stride, requires_grad, dtype, metadata)
 
     def built(self, storage: Storage, offset: Any, size: Any, stride: Any, requires_grad: Any, dtype: np.dtype,
@@ -118,7 +120,7 @@ class Names:
 
     def device(self, kind: Any, index: Any = None) -> Any:
         if type(kind) is not str or type(index) not in (int, type(None)):
-            raise FileError(f"is corrupt: it has a device {kind!r:.40}")
+            raise FileError(f"is corrupt: it has a device of a {type(kind).__name__} and a {type(index).__name__}")
         return self.builder.device(kind if index is None else f"{kind}:{index}")
 
     def ordered(self, items: Any = ()) -> OrderedDict:
@@ -144,7 +146,7 @@ class Names:
     def encode(self, text: Any, coding: Any = "utf-8") -> bytes:
         """How Python 2's protocol writes bytes."""
         if coding not in ("latin1", "latin-1", "utf-8"):
-            raise FileError(f"is refused: it has bytes in the coding {coding!r:.40}")
+            raise FileError("is refused: it has bytes in a coding other than latin1 and utf-8")
         self.spend(TEXT + 4 * len(self.plain(text, str)))
         return text.encode(coding)
 
