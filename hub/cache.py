@@ -10,7 +10,7 @@ import json
 import os
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -151,12 +151,17 @@ def _record_path(source, where: Folders) -> Path:
 
 def read_record(source, where: Folders) -> Record | None:
     """What is recorded of a source; None where nothing is, or nothing that can be read."""
+    record = _read(_record_path(source, where))
+    return record if record and record.source == str(source) else None
+
+
+def _read(file: Path) -> Record | None:
     try:
-        record = Record(**json.loads(_record_path(source, where).read_text()))
-        Expected(sha256=record.sha256, git_sha1=record.commit)
+        record = Record(**json.loads(file.read_text()))
+        Expected(sha256=record.sha256, git_sha1=record.commit, size=record.size)
+        return record if isinstance(parse(record.source), (HubFile, Url)) else None
     except (OSError, ValueError, TypeError):
         return None
-    return record if record.source == str(source) else None
 
 
 def write_record(record: Record, where: Folders) -> None:
@@ -171,7 +176,8 @@ def write_record(record: Record, where: Folders) -> None:
         temporary.write_text(json.dumps(asdict(record), indent=1))
         os.replace(temporary, path)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):          # a read-only file system says so even of a file that is not there
+            temporary.unlink()
 
 
 # -- the cache as a whole
@@ -193,7 +199,7 @@ def entries(pattern: str = "*", cache_dir=None) -> list[Entry]:
     """
     where, found = folders(cache_dir), []
     for file in (where.zoo / "records").glob("*.json"):
-        record = _read_any(file)
+        record = _read(file)
         if record is None or not fnmatch.fnmatch(record.source, f"*{pattern}*"):
             continue
         path = place_of(parse(record.source), record.commit, where)
@@ -201,13 +207,6 @@ def entries(pattern: str = "*", cache_dir=None) -> list[Entry]:
             status = path.stat()
             found.append(Entry(record.source, path, status.st_size, record.sha256, record.commit, status.st_atime))
     return sorted(found, key=lambda entry: -entry.last_read)
-
-
-def _read_any(file: Path) -> Record | None:
-    try:
-        return Record(**json.loads(file.read_text()))
-    except (OSError, ValueError, TypeError):
-        return None
 
 
 def cache_size(cache_dir=None) -> int:

@@ -70,7 +70,8 @@ def fetch(source, *, sha256: str | None = None, sha256_prefix: str | None = None
 
     Example:
         >>> from zoo.hub.client import fetch
-        >>> _ = open("labels.txt", "w").write("cat")
+        >>> from pathlib import Path
+        >>> _ = Path("labels.txt").write_text("cat")
         >>> with fetch("labels.txt", size=3) as fetched:
         ...     fetched.file.read()
         b'cat'

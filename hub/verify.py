@@ -34,6 +34,8 @@ class Expected:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and pattern.fullmatch(value)):
                 raise ValueError(f"fetch: {name} must be {what} in lower case, got {value!r}")
+        if self.size is not None and not (isinstance(self.size, int) and self.size >= 0):
+            raise ValueError(f"fetch: size must be a number of bytes, got {self.size!r}")
 
     @property
     def has_hash(self) -> bool:

@@ -71,7 +71,7 @@ def test_names_of_downloads_are_safe():
 
 
 @pytest.mark.parametrize(("option", "value"), [("sha256", "0" * 63), ("sha256", "G" * 64), ("sha256_prefix", "12"),
-                                               ("sha256", 5)])
+                                               ("sha256", 5), ("size", -1), ("size", "3")])
 def test_malformed_hashes_are_refused(option, value, tmp_path):
     with pytest.raises(ValueError, match=f"fetch: {option} must be"):
         fetch(tmp_path, **{option: value})
@@ -378,8 +378,10 @@ def test_damaged_records_are_passed_over(server, client, tmp_path):
     server.add(REPO, FILE, DATA)
     client.fetch(f"hf://{REPO}/{FILE}", cache_dir=tmp_path)
     (record,) = (tmp_path / "zoo" / "records").glob("*.json")
-    for text in ("", "{", "[1]", '{"source": 1}', record.read_text().replace(sha256(DATA), "../x")):
+    good = record.read_text()
+    for text in ("", "{", "[1]", '{"source": 1}', good.replace("hf://", "/"), good.replace(sha256(DATA), "../x")):
         record.write_text(text)
+        assert client.call(cache_call, "entries", cache_dir=tmp_path) == []
         assert client.fetch(f"hf://{REPO}/{FILE}", cache_dir=tmp_path).data == DATA
     assert sha256(DATA) in record.read_text()
 
