@@ -6,8 +6,6 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from zoo.autograd.tensor import wrap
 from zoo.checkpoint import read_state_dict
 from zoo.hub.client import Fetched, fetch
@@ -26,19 +24,9 @@ LOG = logging.getLogger("zoo.hub")
 
 
 def load(
-    name: str,
-    weights: Any = "default",
-    *,
-    num_classes: int | None = None,
-    in_chans: int | None = None,
-    device: Any = None,
-    dtype: Any = None,
-    strict: bool = True,
-    progress: bool = True,
-    offline: bool | None = None,
-    cache_dir: Any = None,
-    token: str | bool | None = None,
-    **options: Any,
+    name: str, weights: Any = "default", *, num_classes: int | None = None, in_chans: int | None = None,
+    device: Any = None, dtype: Any = None, strict: bool = True, progress: bool = True, offline: bool | None = None,
+    cache_dir: Any = None, token: str | bool | None = None, **options: Any,
 ) -> Module:
     """Builds a model and fills it with pretrained weights, in eval mode.
 
@@ -81,25 +69,18 @@ def load(
     """
     access = {"progress": progress, "offline": offline, "cache_dir": cache_dir, "token": token}
     plan = resolve(name, weights, access)
-    options = {**plan.options, **options}
+    options = plan.options | options | ({} if in_chans is None else {"in_chans": in_chans})
     pyramid = {key: options.pop(key) for key in ("features_only", "out_indices") if key in options}
-    if in_chans is not None:
-        options["in_chans"] = in_chans
-    if not plan.sources:
-        model = create(plan, options | ({} if num_classes is None else {"num_classes": num_classes}))
+    if plan.sources:
+        model = pretrained(plan, options, strict, access)
+        renew_classifier(model, num_classes)
     else:
-        with fetch_first(plan, access) as found:
-            arrays = read_state_dict(found.file)
-        model = pretrained(plan, options, arrays, strict)
-        plan = replace(plan, labels=plan.labels or default_labels(model.num_classes))
-        if num_classes is not None:
-            plan = renew_classifier(model, num_classes, plan)
-    model = FeaturePyramid(model, pyramid.get("out_indices")) if pyramid.get("features_only") else model
-    place = default_device() if device is None else device_class(device)
-    if place.type != "cpu" or dtype is not None:
-        model.to(device=place, dtype=dtype)
+        model = create(plan, options | ({} if num_classes is None else {"num_classes": num_classes}))
     describe(model, plan, options)
-    return model.eval()
+    if pyramid.get("features_only"):
+        model = carrying_over(FeaturePyramid(model, pyramid.get("out_indices")), model)
+    place = default_device() if device is None else device_class(device)
+    return (model if place.type == "cpu" and dtype is None else model.to(device=place, dtype=dtype)).eval()
 
 
 def create(plan: Plan, options: dict[str, Any]) -> Module:
@@ -114,8 +95,10 @@ def create(plan: Plan, options: dict[str, Any]) -> Module:
         raise TypeError(f"load: {plan.model}: {error}") from None
 
 
-def pretrained(plan: Plan, options: dict[str, Any], arrays: dict[str, np.ndarray], strict: bool) -> Module:
-    """The plan's model, holding the arrays themselves where they have the right dtype, with the file's classifier."""
+def pretrained(plan: Plan, options: dict[str, Any], strict: bool, access: dict[str, Any]) -> Module:
+    """The plan's model with the file's weights and classifier; arrays of the right dtype are the mapped file itself."""
+    with fetch_first(plan, access) as found:
+        arrays = read_state_dict(found.file)
     with skip_init() if strict else nullcontext():
         model = create(plan, options)
         arrays = key_maps.apply(plan.key_map or layout(arrays), arrays, model)
@@ -147,24 +130,31 @@ def fetch_first(plan: Plan, access: dict[str, Any]) -> Fetched:
     return fetch(last, **plan.expected, **access)
 
 
-def renew_classifier(model: Module, num_classes: int, plan: Plan) -> Plan:
-    """Gives the model a fresh classifier if it has not num_classes; says so, and forgets the labels."""
-    if num_classes == model.num_classes:
-        return plan
+def renew_classifier(model: Module, num_classes: int | None) -> None:
+    """Gives the model a fresh classifier, and says so, if it has not num_classes."""
+    if num_classes in (None, model.num_classes):
+        return
     LOG.warning(
-        "hub.load: %s has %d classes, %d were asked for: %s is fresh, to be trained",
-        plan.model, model.num_classes, num_classes, model.classifier_name,
+        "hub.load: the weights have %d classes, %d were asked for: %s is fresh, to be trained",
+        model.num_classes, num_classes, model.classifier_name,
     )
     model.reset_classifier(num_classes)
-    return replace(plan, labels=None)
 
 
 def describe(model: Module, plan: Plan, options: dict[str, Any]) -> None:
-    """Puts the attributes on the model that hub.load promises."""
-    model.architecture, model.model_args = plan.model, options
-    model.weights, model.labels = plan.row, plan.labels
+    """Puts the attributes on the model that hub.load promises; names of classes only as long as they fit in number."""
+    labels = plan.labels or (default_labels(model.num_classes) if plan.sources else None)
     preprocessing = plan.preprocessing and for_channels(plan.preprocessing, options.get("in_chans"))
+    model.weights, model.architecture, model.model_args = plan.row, plan.model, options
+    model.labels = labels if labels and len(labels) == model.num_classes else None
     model.preprocess = Preprocess(preprocessing) if preprocessing else None
+
+
+def carrying_over(pyramid: FeaturePyramid, model: Module) -> FeaturePyramid:
+    """The pyramid with the model's attributes that hub.load promises."""
+    for name in ("weights", "architecture", "model_args", "labels", "preprocess"):
+        setattr(pyramid, name, getattr(model, name))
+    return pyramid
 
 
 def for_channels(preprocessing: Preprocessing, in_chans: int | None) -> Preprocessing | None:

@@ -21,16 +21,10 @@ WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 
 
 def save_pretrained(
-    model: ImageModel,
-    folder: str | os.PathLike,
-    *,
-    architecture: str | None = None,
-    model_args: Mapping[str, Any] | None = None,
-    labels: Sequence[str] | None = None,
-    preprocessing: Preprocessing | None = None,
-    licence: str | None = None,
-    metrics: Mapping[str, float] | None = None,
-    tag: str = "",
+    model: ImageModel, folder: str | os.PathLike, *, architecture: str | None = None,
+    model_args: Mapping[str, Any] | None = None, labels: Sequence[str] | None = None,
+    preprocessing: Preprocessing | None = None, licence: str | None = None,
+    metrics: Mapping[str, float] | None = None, tag: str = "",
 ) -> Path:
     """Writes model.safetensors, config.json and a model card, so that `hub.load(folder)` gives the model back.
 
@@ -154,13 +148,8 @@ def accuracy(metrics: Mapping[str, float]) -> str:
 
 
 def push(
-    model: ImageModel,
-    repo: str,
-    *,
-    private: bool = False,
-    token: str | bool | None = None,
-    message: str = "Upload model",
-    **options: Any,
+    model: ImageModel, repo: str, *, private: bool = False, token: str | bool | None = None,
+    message: str = "Upload model", **options: Any,
 ) -> str:
     """Uploads a model to the Hub, where `hub.load(repo)` finds it.
 

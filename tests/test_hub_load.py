@@ -154,7 +154,7 @@ def test_dtype_strict_and_features(file18, resnet18, tmp_path):
     assert {p.dtype for p in hub.load("resnet18", file18, dtype=zoo.float16).parameters()} == {zoo.float16}
     pyramid = hub.load("resnet18", file18, features_only=True, out_indices=(1, 4))
     with zoo.no_grad():
-        assert [y.shape[1] for y in pyramid(zoo.from_numpy(X))] == [64, 512]
+        assert [y.shape[1] for y in pyramid(zoo.from_numpy(X))] == [64, 512] and pyramid.preprocess is not None
     checkpoint.write(tmp_path / "part.pt", {key: a for key, a in resnet18.items() if key != "fc.bias"})
     with pytest.raises(StateDictError, match=r"fc\.bias +missing"):
         hub.load("resnet18", tmp_path / "part.pt")
