@@ -291,8 +291,9 @@ def test_map_location_of_torchs_files():
     for data in both(tuple_of(tensor(pid), device), data=VALUES).values():
         array, where = zoo.load(io.BytesIO(data), map_location="cpu")
         assert array.tolist() == [[0, 1, 2], [3, 4, 5]] and where == zoo.device("cuda:5")
-        with pytest.raises(FileError, match="cuda:5, which is not here.*map_location='cpu'"):
-            zoo.load(io.BytesIO(data))
+        if not zoo.cuda.is_available():
+            with pytest.raises(FileError, match="cuda:5, which is not here.*map_location='cpu'"):
+                zoo.load(io.BytesIO(data))
         with pytest.raises(RuntimeError, match="wants cpu, cuda") as caught:
             zoo.load(io.BytesIO(data), map_location="tpu")
         assert not isinstance(caught.value, FileError)                # the caller's fault, not the file's

@@ -210,6 +210,7 @@ def test_what_cannot_be_saved_is_named():
         ({"a": [1, {2}]}, "set at a.1"),
         ({"f": {"g": len}}, "at f.g"),
         ({zoo.ones(1): 1}, "keys of strings or numbers"),
+        ({"d": [np.dtype("S3")]}, "at d.0"),
         ({"c": zoo.tensor([1j], dtype=np.complex128)}, "complex128"),
     ):
         with pytest.raises(TypeError, match=words):
@@ -252,3 +253,14 @@ def test_a_file_from_a_gpu_on_a_machine_without_one():
     if not zoo.cuda.is_available():
         with pytest.raises(FileError, match="cuda:0, which is not here.*map_location='cpu'"):
             load(io.BytesIO(data))
+
+
+@pytest.mark.interpret
+def test_devices_in_torchs_format(tmp_path):
+    w = zoo.arange(4).to("cuda")
+    save({"w": w, "tied": w, "c": zoo.ones(1)}, tmp_path / "cuda.pt")
+    back = load(tmp_path / "cuda.pt")
+    assert back["w"].device.type == "cuda" and back["c"].device.type == "cpu" and back["w"].cpu().tolist() == [0, 1, 2, 3]
+    back["w"][0] = 7
+    assert back["tied"].cpu().tolist() == [7, 1, 2, 3]
+    assert load(tmp_path / "cuda.pt", map_location="cpu")["w"].device.type == "cpu"

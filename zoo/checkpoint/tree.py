@@ -86,7 +86,7 @@ class TreeWriter:
         if isinstance(x, dict):
             kind = "ordered" if isinstance(x, OrderedDict) else "dict"
             return {kind: [[self.key(k, path), self.tree(v, (*path, k))] for k, v in x.items()]}
-        if isinstance(x, np.dtype):
+        if isinstance(x, np.dtype) and x in SAFETENSORS_NAMES:
             return {"dtype": SAFETENSORS_NAMES[x]}
         if isinstance(x, device):
             return {"device": str(x)}

@@ -59,7 +59,7 @@ def end_record(source: Source) -> tuple[int, int, int]:
     if at < 0 or len(tail) - at < END.size:
         raise FileError("is truncated or corrupt: its zip archive has no end record")
     _, _, _, _, count, size, start, _ = END.unpack_from(tail, at)
-    if FULL16 in (count,) or FULL32 in (size, start):
+    if count == FULL16 or FULL32 in (size, start):
         magic, _, where, _ = LOCATOR64.unpack(source.read(begin + at - LOCATOR64.size, LOCATOR64.size))
         record = END64.unpack(source.read(where, END64.size))
         if magic != b"PK\6\7" or record[0] != b"PK\6\6":
