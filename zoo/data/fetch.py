@@ -14,7 +14,7 @@ class Task(NamedTuple):
 
     number: int  # of the batch in its pass
     place: int  # of the batch's first sample in its pass
-    indices: Any  # the samples' numbers; the sample's number without batches; how many samples of an iterable dataset
+    indices: Any  # the samples' numbers; without batches the sample's; of an iterable dataset how many samples
     skip: bool = False  # read and forget: the batch was used before the training was interrupted
 
 
@@ -80,9 +80,8 @@ class IterableFetcher:
     def load(self, task: Task) -> Any:
         """The next batch; END when there is none."""
         with self.streams.installed():
-            wanted = task.indices if self.recipe.batched else 1
-            samples = self.next_samples(wanted)
-            if not samples or len(samples) < wanted and self.recipe.drop_last:
+            samples = self.next_samples(task.indices)
+            if not samples or len(samples) < task.indices and self.recipe.drop_last:
                 return END
             if task.skip:
                 return None

@@ -1,8 +1,9 @@
 """DataLoader: batches of a dataset, loaded here or by worker processes, the same ones either way."""
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 from zoo.autograd.random import Generator, default_generator
@@ -208,8 +209,7 @@ class Pass:
         """The tasks; those of an iterable dataset have to be read even where their batches were used before."""
         made = enumerate_tasks(numbers, self.loader.batched and not self.loader.iterable, skipped)
         if not self.loader.iterable:
-            for _ in zip(range(skipped), made, strict=False):
-                pass
+            deque(islice(made, skipped), maxlen=0)
         return made
 
     def ready(self, number: int, batch: Any) -> Any:

@@ -50,11 +50,12 @@ class WorkerPool:
         self.workers = [Worker(k, prefetch + HELD) for k in range(count)]
         self.finalizer = weakref.finalize(self, end_all, self.workers, os.getpid())
         context, shared, where = self.prepare(recipe, context)
-        for worker in self.workers:
-            desk = Desk(worker.number, count, None, worker.slots, shared or recipe, where, start)
-            launch(worker, desk, context)
-        if shared is not None:
-            shared.close()
+        try:
+            for worker in self.workers:
+                launch(worker, Desk(worker.number, count, None, worker.slots, shared or recipe, where, start), context)
+        finally:
+            if shared is not None:  # each worker has its own handle by now
+                shared.close()
         self.begin(start)
 
     @staticmethod
@@ -83,7 +84,7 @@ class WorkerPool:
                             f"which fails: {reason or 'they belong to a prompt or a notebook'}")
         if reason:
             warnings.warn(f"DataLoader: the workers are forked, as pickle fails ({reason}); a class or function at the "
-                          "top level of a module can be pickled", stacklevel=5)
+                          "top level of a module can be pickled", stacklevel=6)
         return multiprocessing.get_context("fork"), None, None
 
     def begin(self, start: Start) -> None:

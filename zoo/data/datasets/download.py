@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from zoo.checkpoint.atomic import replacing
-from zoo.hub.client import fetch
 
 
 def md5_of(file: BinaryIO) -> str:
@@ -24,6 +23,8 @@ def download(url: str, path: Path, md5: str, progress: bool = True) -> None:
     Raises:
         ValueError: the bytes are not those of the md5. HubError: the download fails.
     """
+    from zoo.hub.client import fetch  # here: worker processes import data sets, and need no hub
+
     if path.is_file():
         with open(path, "rb") as file:
             if md5_of(file) == md5:

@@ -11,7 +11,6 @@ from typing import Any
 
 from zoo.data.dataset import Dataset
 from zoo.data.datasets.folder import DatasetFolder
-from zoo.hub.client import fetch
 
 
 class CSVDataset(Dataset):
@@ -112,6 +111,8 @@ class ParquetImages(Dataset):
                  label: str | None = "label", transform: Callable | None = None,
                  target_transform: Callable | None = None):
         from pyarrow import parquet  # pyright: ignore[reportMissingImports]
+
+        from zoo.hub.client import fetch
 
         listed = [sources] if isinstance(sources, (str, os.PathLike)) else sources
         self.image, self.label = image, label
