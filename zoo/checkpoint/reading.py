@@ -58,7 +58,7 @@ def read_source(source: Source, builder: Builder) -> Any:
     head = source.read(0, min(HEAD, source.size))
     if head.startswith(ZIP):
         return read_archive(source, builder)
-    if head.startswith(PICKLE):
+    if head.startswith(PICKLE) and head[8:9] != b"{":      # the length of a safetensors header may be 0x80 as well
         if LEGACY in head[:32]:
             return read_legacy(source, builder)
         raise FileError("is a pickle, but not of torch.save; zoo never runs pickles: save it as safetensors or .npz")
