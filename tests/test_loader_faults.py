@@ -115,6 +115,8 @@ def test_a_worker_killed_by_a_signal(name, keep):
             pass
     assert time.monotonic() - start < 5
     assert all(gone(pid, 0.1) for pid in workers)
+    with pytest.raises(RuntimeError, match="workers of this pass have ended"):
+        next(batches)
     if keep:
         again = pids(iter(loader))
         assert len(again) == 2 and not set(again) & set(workers)

@@ -99,6 +99,7 @@ class WorkerPool:
         self.send(worker, Order(self.run, task, worker.free.popleft()))
 
     def send(self, worker: Worker, message: Any) -> None:
+        self.need_workers()
         try:
             worker.connection.send(message)
         except (BrokenPipeError, ConnectionResetError):
@@ -112,6 +113,7 @@ class WorkerPool:
         """
         from multiprocessing.connection import wait
 
+        self.need_workers()
         limit = time.monotonic() + timeout
         by_handle = {w.connection: w for w in self.workers} | {w.process.sentinel: w for w in self.workers}
         while True:
@@ -128,7 +130,7 @@ class WorkerPool:
         try:
             if worker.connection.poll():
                 return worker.connection.recv()
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):  # the end of the pipe, before a message or within one
             pass
         self.fail(worker)
 
@@ -154,6 +156,11 @@ class WorkerPool:
         self.close()
         doing = f"while loading the samples {task.indices}" if task else "with nothing to load"
         raise RuntimeError(f"DataLoader: worker {worker.number} (pid {pid}) {cause(code)} {doing}")
+
+    def need_workers(self) -> None:
+        """Raises RuntimeError if the workers were ended: by an error of an earlier batch."""
+        if self.closed:
+            raise RuntimeError("DataLoader: the workers of this pass have ended; begin a new one")
 
     def close(self) -> None:
         """Ends the workers, and waits until they are gone."""
