@@ -109,7 +109,11 @@ def crop_pct(preprocessing: Preprocessing) -> float:
 
 
 def render(config: Config, first_conv: str, classifier: str) -> str:
-    """The text of a config.json: what `parse` reads, and timm too."""
+    """The text of a config.json: what `parse` reads, and timm too.
+
+    Raises:
+        TypeError: model_args that are not JSON.
+    """
     cfg: dict[str, Any] = {"tag": config.tag, "input_size": [config.in_chans, 224, 224]}
     if config.preprocessing is not None:
         p = config.preprocessing
@@ -127,4 +131,7 @@ def render(config: Config, first_conv: str, classifier: str) -> str:
     found: dict[str, Any] = {"architecture": config.architecture, "num_classes": config.num_classes}
     found |= {"model_args": config.model_args} if config.model_args else {}
     found |= {"label_names": list(config.labels)} if config.labels else {}
-    return json.dumps(found | {"pretrained_cfg": cfg}, indent=2, ensure_ascii=False) + "\n"
+    try:
+        return json.dumps(found | {"pretrained_cfg": cfg}, indent=2, ensure_ascii=False) + "\n"
+    except TypeError as error:
+        raise TypeError(f"save_pretrained: wants model_args that are JSON, got {config.model_args}: {error}") from None

@@ -47,6 +47,7 @@ def save_pretrained(
 
     Raises:
         ValueError: architecture and options do not describe the model, or labels do not fit its classes.
+        TypeError: no image model, or options that are not JSON.
         OSError: the folder cannot be written.
 
     Example:
@@ -58,6 +59,8 @@ def save_pretrained(
         >>> hub.load(folder).architecture
         'resnet20_digits'
     """
+    if not isinstance(model, ImageModel):
+        raise TypeError(f"save_pretrained: wants a model of zoo.models, got {type(model).__name__}")
     row: Weights | None = getattr(model, "weights", None)
     about = config.Config(
         architecture or getattr(model, "architecture", ""),
@@ -70,10 +73,10 @@ def save_pretrained(
         tag,
     )
     check(model, about)
-    folder = Path(folder)
+    text, folder = config.render(about, model.first_conv, model.classifier_name), Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / WEIGHTS, {key: fetch(value.array) for key, value in model.state_dict().items()})
-    replace_text(folder / CONFIG, config.render(about, model.first_conv, model.classifier_name))
+    replace_text(folder / CONFIG, text)
     replace_text(folder / CARD, card(model, about, row, metrics or {}, folder / WEIGHTS))
     return folder
 

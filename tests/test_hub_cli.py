@@ -242,6 +242,12 @@ def test_a_fresh_classifier_is_saved_as_it_is(tmp_path):
     with pytest.raises(ValueError, match="resnet14 .* is not this model: layer1"):
         hub.save_pretrained(plain, tmp_path, architecture="resnet14")
     assert hub.load(hub.save_pretrained(plain, tmp_path, architecture="resnet8")).num_classes == 2
+    with pytest.raises(TypeError, match="got Linear"):
+        hub.save_pretrained(plain.fc, tmp_path)
+    odd = hub.load("resnet18", None, norm_layer=zoo.nn.BatchNorm2d)
+    with pytest.raises(TypeError, match="model_args that are JSON"):
+        hub.save_pretrained(odd, tmp_path / "odd")
+    assert not (tmp_path / "odd").exists()
     with pytest.raises(ValueError, match="wants 2 labels, got 1"):
         hub.save_pretrained(plain, tmp_path, architecture="resnet8", labels=["one"])
 
