@@ -339,3 +339,14 @@ def test_benchmark_runs(tmp_path):
     assert run.returncode in (0, 1), run.stderr          # 1: slower than torch, which 20 pictures do not tell
     rows = json.loads(out.read_text())["rows"]
     assert [r["workers"] for r in rows] == [0, 1] and all(r["torch_pictures_per_s"] > 0 for r in rows)
+
+
+def test_the_fork_server_imports_what_the_script_imports(monkeypatch):
+    """Else each worker would: 2 s where a script imports torch."""
+    from zoo.data.worker_pool import modules_to_preload
+
+    monkeypatch.setattr(sys.modules["__main__"], "an_import", json, raising=False)
+    monkeypatch.setattr(sys.modules["__main__"], "a_class", zoo.nn.Linear, raising=False)
+    wanted = {"json", zoo.nn.Linear.__module__, "zoo.data.worker", "tests.loader_data"}
+    assert wanted <= set(modules_to_preload(Noisy()))
+    assert "__main__" not in modules_to_preload([])

@@ -9,7 +9,7 @@ import traceback
 from typing import Any, NamedTuple
 
 from zoo.autograd.random import default_generator
-from zoo.data.fetch import END, IterableFetcher, MapFetcher, Recipe, Task, make_fetcher
+from zoo.data.fetch import END, Recipe, Task, make_fetcher
 from zoo.data.seeding import WORKER, Streams
 from zoo.data.shared_memory import Packed, SharedFile, pack, unpack
 from zoo.ops.threads import set_num_threads
@@ -134,12 +134,12 @@ def set_up(desk: Desk) -> Recipe:
     return recipe
 
 
-def answer(desk: Desk, order: Order, fetcher: MapFetcher | IterableFetcher | None, failure: Exception | None) -> Result:
+def answer(desk: Desk, order: Order, fetcher: Any, failure: Exception | None) -> Result:
     """The batch in its piece of memory, or the exception there with what the user has to know."""
     run, number, slot = order.run, order.task.number, order.slot
     try:
-        if fetcher is None:
-            raise failure or RuntimeError("DataLoader: a task before the begin of a pass")
+        if failure is not None:
+            raise failure
         batch = fetcher.load(order.task)
         if batch is END or order.task.skip:
             return Result(run, number, slot, "end" if batch is END else "skipped", None)

@@ -12,6 +12,7 @@ import time
 import warnings
 import weakref
 from collections import OrderedDict, deque
+from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
 from zoo.data.fetch import Recipe, Task
@@ -76,7 +77,7 @@ class WorkerPool:
             where, reason = None, str(error)
         if reason is None:
             if chosen.get_start_method() == "forkserver":
-                chosen.set_forkserver_preload(["__main__", "zoo.data.worker"])
+                chosen.set_forkserver_preload(modules_to_preload(recipe.dataset))
             return chosen, shared, where
         shared.close()
         if context is not None:
@@ -179,6 +180,19 @@ def needs_fork(text: bytes) -> bool:
         return False
     path = getattr(main_module, "__file__", None)
     return b"__main__" in text if path is None else not os.path.isfile(path)
+
+
+def modules_to_preload(dataset: Any) -> list[str]:
+    """What the fork server imports once for all workers: zoo, and what the user's script and dataset come from.
+
+    Not `__main__` itself, which Python 3.11 promises to import there and does not
+    (https://github.com/python/cpython/issues/126631): each worker runs the script, with its imports made already.
+    """
+    found = ["zoo.data.worker", type(dataset).__module__]
+    for value in list(vars(sys.modules["__main__"]).values()):
+        if isinstance(value, (ModuleType, FunctionType, type)):
+            found.append(value.__name__ if isinstance(value, ModuleType) else value.__module__)
+    return [name for name in dict.fromkeys(found) if name not in ("__main__", "__mp_main__")]
 
 
 def launch(worker: Worker, desk: Desk, context: Any) -> None:
