@@ -51,8 +51,7 @@ def rnn_steps_back(dy, w, slope, dgates, dh, after, starts, bar, first, last, st
     state = rb[:, None] * H + ru[None, :]
     kept = tl.load(dh + state, mask=inside, other=0.0)
     rk = tl.arange(0, BK)
-    if RESIDENT:
-        w0 = columns_of(w, ru, rk, H, H)
+    w0 = columns_of(w, ru, rk, H, H) if RESIDENT else 0
     for k in range(first, last):
         t = k if REVERSE else steps - 1 - k
         start = tl.load(starts + t)
@@ -92,11 +91,10 @@ def lstm_steps_back(dy, w, gates, cells, dgates, dh, dc, after, starts, bar, fir
     kept = tl.load(dh + state, mask=inside, other=0.0)
     dcell = tl.load(dc + state, mask=inside, other=0.0)
     rk = tl.arange(0, BK)
-    if RESIDENT:
-        wi = columns_of(w, ru, rk, H, H)
-        wf = columns_of(w, ru, H + rk, H, H)
-        wg = columns_of(w, ru, 2 * H + rk, H, H)
-        wo = columns_of(w, ru, 3 * H + rk, H, H)
+    wi = columns_of(w, ru, rk, H, H) if RESIDENT else 0
+    wf = columns_of(w, ru, H + rk, H, H) if RESIDENT else 0
+    wg = columns_of(w, ru, 2 * H + rk, H, H) if RESIDENT else 0
+    wo = columns_of(w, ru, 3 * H + rk, H, H) if RESIDENT else 0
     for k in range(first, last):
         t = k if REVERSE else steps - 1 - k
         start = tl.load(starts + t)
@@ -150,10 +148,9 @@ def gru_steps_back(dy, w, gates, hidden, states, dgates, dstates, dh, after, sta
     state = rb[:, None] * H + ru[None, :]
     kept = tl.load(dh + state, mask=inside, other=0.0)
     rk = tl.arange(0, BK)
-    if RESIDENT:
-        wr = columns_of(w, ru, rk, H, H)
-        wz = columns_of(w, ru, H + rk, H, H)
-        wn = columns_of(w, ru, 2 * H + rk, H, H)
+    wr = columns_of(w, ru, rk, H, H) if RESIDENT else 0
+    wz = columns_of(w, ru, H + rk, H, H) if RESIDENT else 0
+    wn = columns_of(w, ru, 2 * H + rk, H, H) if RESIDENT else 0
     for k in range(first, last):
         t = k if REVERSE else steps - 1 - k
         start = tl.load(starts + t)

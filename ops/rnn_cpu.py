@@ -35,7 +35,7 @@ def to_sigmoid(s, half) -> None:
 
 def rnn_forward(x, h0, w_ih, w_hh, bias, nonlinearity, spans):
     """y (N, H) and the last states (B, H)."""
-    y, h, u = projected(x, w_ih, bias), h0.copy(), w_hh.T
+    y, h, u = projected(x, w_ih, bias), h0.copy(), np.ascontiguousarray(w_hh.T)
     product = np.empty_like(h)
     for rows in spans:
         n = rows.stop - rows.start
@@ -62,7 +62,7 @@ def lstm_forward(x, h0, c0, w_ih, w_hh, bias, w_hr, spans):
     """y (N, P), the last states (B, P) and (B, H), gates (N, 4H): i, f, o, g, and cells (N, 2H): c before, tanh(c)."""
     size = w_hh.shape[0] // 4
     w, u, b = folded(size, (0, 1, 3, 2), 3, w_ih, w_hh, bias)
-    gates, u = projected(x, w, b), u.T
+    gates, u = projected(x, w, b), np.ascontiguousarray(u.T)     # with a transposed view a thin product is slower
     cells, y = np.empty((len(x), 2 * size), x.dtype), np.empty((len(x), h0.shape[1]), x.dtype)
     h, c, half = h0.copy(), c0.copy(), x.dtype.type(0.5)
     product, fresh = np.empty((len(h), 4 * size), x.dtype), np.empty((len(h), size), x.dtype)
@@ -134,7 +134,7 @@ def gru_forward(x, h0, w_ih, w_hh, b_ih, b_hh, spans):
     """y (N, H), the last states (B, H), gates (N, 3H): r, z, n, and hidden (N, H): the state's part of n before r."""
     size = w_hh.shape[0] // 3
     w, u, b, b_state = folded(size, (0, 1, 2), 2, w_ih, w_hh, b_ih, b_hh)
-    gates, u = projected(x, w, b), u.T
+    gates, u = projected(x, w, b), np.ascontiguousarray(u.T)     # with a transposed view a thin product is slower
     if b_state is not None:
         gates[:, :2 * size] += b_state[:2 * size]
     hidden, y = np.empty((len(x), size), x.dtype), np.empty((len(x), size), x.dtype)

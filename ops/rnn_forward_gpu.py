@@ -63,8 +63,7 @@ def rnn_steps(gx, w, hs, before, starts, hn, bar, first, last, steps, B, H, prog
     inside = (rb < B)[:, None] & (ru < H)[None, :]
     state = rb[:, None] * H + ru[None, :]
     h = tl.load(hn + state, mask=inside, other=0.0)
-    if RESIDENT:
-        wh = weights_of(w, 0, ru, rk, H)
+    wh = weights_of(w, 0, ru, rk, H) if RESIDENT else 0
     for k in range(first, last):
         t = steps - 1 - k if REVERSE else k
         start = tl.load(starts + t)
@@ -104,9 +103,10 @@ def lstm_steps(gx, w, hs, before, starts, hn, cn, gates, cells, bar, first, last
     state = rb[:, None] * H + ru[None, :]
     h = tl.load(hn + state, mask=inside, other=0.0)
     c = tl.load(cn + state, mask=inside, other=0.0)
-    if RESIDENT:
-        wi, wf = weights_of(w, 0, ru, rk, H), weights_of(w, 1, ru, rk, H)
-        wg, wo = weights_of(w, 2, ru, rk, H), weights_of(w, 3, ru, rk, H)
+    wi = weights_of(w, 0, ru, rk, H) if RESIDENT else 0
+    wf = weights_of(w, 1, ru, rk, H) if RESIDENT else 0
+    wg = weights_of(w, 2, ru, rk, H) if RESIDENT else 0
+    wo = weights_of(w, 3, ru, rk, H) if RESIDENT else 0
     for k in range(first, last):
         t = steps - 1 - k if REVERSE else k
         start = tl.load(starts + t)
@@ -170,9 +170,9 @@ def gru_steps(gx, w, bias, hs, before, starts, hn, gates, hidden, bar, first, la
         br = tl.load(bias + ru, mask=ru < H, other=0.0).to(WIDE)
         bz = tl.load(bias + H + ru, mask=ru < H, other=0.0).to(WIDE)
         bn = tl.load(bias + 2 * H + ru, mask=ru < H, other=0.0).to(WIDE)
-    if RESIDENT:
-        wr, wz = weights_of(w, 0, ru, rk, H), weights_of(w, 1, ru, rk, H)
-        wn = weights_of(w, 2, ru, rk, H)
+    wr = weights_of(w, 0, ru, rk, H) if RESIDENT else 0
+    wz = weights_of(w, 1, ru, rk, H) if RESIDENT else 0
+    wn = weights_of(w, 2, ru, rk, H) if RESIDENT else 0
     for k in range(first, last):
         t = steps - 1 - k if REVERSE else k
         start = tl.load(starts + t)

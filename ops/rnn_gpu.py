@@ -58,11 +58,12 @@ def _chip(device: int) -> Chip:
     return Chip(cuda.multiprocessors(device), attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", device))
 
 
-def _plan(batch: int, size: int, gates: int, x: DeviceArray) -> Plan:
+def _plan(batch: int, size: int, gates: int, x: DeviceArray, held_warps: int = 4) -> Plan:
     """How to walk with `gates` matrices (size, size): in as many programs as run at once.
 
     Weights stay where tensor cores read them from shared memory: float32 in three parts or by FMA, and float64, would
-    fill and spill the registers.
+    fill and spill the registers. held_warps: with weights that stay, as many warps as spill the least (compiled for
+    compute capabilities 8.0, 9.0 and 10.0: 4 forward, 8 backward).
     """
     dtype, width = x.dtype, _power(size)
     precision = "tf32" if dtype == float32 and Precision.float32 != "highest" else "ieee"
@@ -76,7 +77,9 @@ def _plan(batch: int, size: int, gates: int, x: DeviceArray) -> Plan:
         plan = streaming._replace(BH=bh, num_warps=8)
         if plan.programs(batch, size) <= chip.multiprocessors:
             held = width * (gates * bh + plan.BB) * dtype.itemsize
-            return plan._replace(RESIDENT=True, BK=width) if on_tensor_cores and held <= chip.shared - SPARE else plan
+            if on_tensor_cores and held <= chip.shared - SPARE:
+                return plan._replace(RESIDENT=True, BK=width, num_warps=held_warps)
+            return plan
     return streaming._replace(PERSIST=False)
 
 
@@ -161,7 +164,7 @@ def rnn_grad(dy, dhn, w_hh, slope, batch_sizes, reverse):
     dy, w, slope = _dense(dy, w_hh, slope)
     dgates, dh = cuda.empty(dy.shape, dtype, dy.device), _carried(dhn)
     index = _index_of(batch_sizes, reverse, dy.device)
-    _walk(rnn_steps_back, _plan(batch, size, 1, dy), (dy, w, slope, dgates, dh, index.after, index.starts),
+    _walk(rnn_steps_back, _plan(batch, size, 1, dy, 8), (dy, w, slope, dgates, dh, index.after, index.starts),
           batch, size, len(batch_sizes), reverse, dtype)
     return dgates, _first_gradient(dgates, w, dh, index, dtype)
 
@@ -188,7 +191,7 @@ def lstm_grad(dy, dhn, dcn, x, before, c0, w_ih, w_hh, bias, w_hr, gates, cells,
     dy, w, gates, cells = _dense(dy, w_hh, gates, cells)
     dgates, dh, dc = cuda.empty(gates.shape, dtype, device), _carried(dhn), _carried(dcn)
     index = _index_of(batch_sizes, reverse, device)
-    _walk(lstm_steps_back, _plan(batch, size, 4, dy),
+    _walk(lstm_steps_back, _plan(batch, size, 4, dy, 8),
           (dy, w, gates, cells, dgates, dh, dc, index.after, index.starts), batch, size, len(batch_sizes), reverse,
           dtype)
     return dgates, _first_gradient(dgates, w, dh, index, dtype), cast(dc, dtype), cuda.empty((0, size), dtype, device)
@@ -212,7 +215,7 @@ def gru_grad(dy, dhn, x, before, w_ih, w_hh, b_ih, b_hh, gates, hidden, batch_si
     dy, w, gates, hidden, states = _dense(dy, w_hh, gates, hidden, before)
     dgates, dstates = (cuda.empty(gates.shape, dtype, device) for _ in "gs")
     dh, index = _carried(dhn), _index_of(batch_sizes, reverse, device)
-    _walk(gru_steps_back, _plan(batch, size, 3, dy),
+    _walk(gru_steps_back, _plan(batch, size, 3, dy, 8),
           (dy, w, gates, hidden, states, dgates, dstates, dh, index.after, index.starts), batch, size,
           len(batch_sizes), reverse, dtype)
     return dgates, dstates, _first_gradient(dstates, w, dh, index, dtype)

@@ -189,18 +189,17 @@ class RNNBase(Module):
 
     def layers(self, rows, hx, batch_sizes: tuple):
         """Packed rows (N, I) through all layers -> rows (N, D * width), states (layers * D, B, width)."""
-        states = self.initial_states(rows, hx, batch_sizes[0])
+        states, weights = self.initial_states(rows, hx, batch_sizes[0]), self.all_weights
         directions, last = 1 + self.bidirectional, []
-        for k, weights in enumerate(self.all_weights):
-            if k % directions == 0:
-                if k and self.dropout:
-                    rows = F.dropout(rows, self.dropout, self.training)
-                entering, outputs = rows, []
-            y, *ends = self.sequence(entering, [s[k] for s in states], weights, batch_sizes, k % directions == 1)
-            outputs.append(y)
-            last.append(ends)
-            if len(outputs) == directions:
-                rows = cat(outputs, 1) if directions == 2 else y
+        for layer in range(self.num_layers):
+            outputs = []
+            for k in range(layer * directions, (layer + 1) * directions):
+                y, *ends = self.sequence(rows, [s[k] for s in states], weights[k], batch_sizes, k % directions == 1)
+                outputs.append(y)
+                last.append(ends)
+            rows = outputs[0] if directions == 1 else cat(outputs, 1)
+            if self.dropout and layer + 1 < self.num_layers:
+                rows = F.dropout(rows, self.dropout, self.training)
         found = tuple(stack(list(ends)) for ends in zip(*last, strict=True))
         return rows, found if len(found) > 1 else found[0]
 

@@ -99,7 +99,7 @@ def beam_decode(
 def search(rows: np.ndarray, blank: int, beam_width: int) -> list[Reading]:
     """Prefixes of labels, each with the log probabilities of its paths that end in a blank, and that do not."""
     beams: dict[tuple[int, ...], tuple[float, float]] = {(): (0.0, IMPOSSIBLE)}
-    for row in rows:
+    for row in rows.tolist():
         grown: dict[tuple[int, ...], tuple[float, float]] = defaultdict(lambda: (IMPOSSIBLE, IMPOSSIBLE))
         for prefix, (paused, spoken) in beams.items():
             either = logsum(paused, spoken)
