@@ -16,7 +16,7 @@ from pathlib import Path
 
 from zoo.hub.errors import CorruptError, storage_error
 from zoo.hub.sources import HubFile, Url, parse
-from zoo.hub.verify import Expected, open_verified
+from zoo.hub.verification import Expected, open_verified
 
 STALE_SECONDS = 24 * 3600       # a partial file that nobody has written to for so long is nobody's
 

@@ -11,7 +11,7 @@ from zoo.hub import cache, hf
 from zoo.hub.errors import CorruptError, HubError, NotFoundError, UnavailableError, storage_error
 from zoo.hub.sources import HubFile, LocalFile, PackageFile, Source, parse
 from zoo.hub.stores import HubStore, Place, Request, Store, UrlStore
-from zoo.hub.verify import Expected, open_verified
+from zoo.hub.verification import Expected, open_verified
 
 REMEDY = ("If loading it again ends the same way, the source or a proxy on the way serves another file than the pinned "
           "one: do not use it")

@@ -13,7 +13,7 @@ from zoo.hub.cache import Folders
 from zoo.hub.errors import CorruptError
 from zoo.hub.retry import ANSWER_SECONDS, repeated
 from zoo.hub.sources import COMMIT, HubFile, check_url
-from zoo.hub.verify import Expected, announced
+from zoo.hub.verification import Expected, announced
 
 # hf_xet's own retries keep a blocked storage service waiting for 113 s when it refuses connections, and for more than
 # 200 s when it is silent; plain HTTP is there to fall back on. These are its settings, unless the user has set them.

@@ -11,7 +11,7 @@ from zoo.hub import cache, hf
 from zoo.hub.errors import FULL_DISK, CorruptError, StorageError, UnavailableError, storage_error
 from zoo.hub.retry import repeated
 from zoo.hub.sources import COMMIT, HubFile, Url
-from zoo.hub.verify import Expected, announced, open_verified
+from zoo.hub.verification import Expected, announced, open_verified
 
 log = logging.getLogger("zoo.hub")
 

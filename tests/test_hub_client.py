@@ -11,7 +11,7 @@ from tests.hub_server import Client, Fault, HubServer, cache_call, git_sha1, sha
 from zoo.hub import sources
 from zoo.hub.client import fetch
 from zoo.hub.errors import AccessError, CorruptError, HubError, NotFoundError, SourceError, UnavailableError
-from zoo.hub.verify import Expected
+from zoo.hub.verification import Expected
 
 REPO, FILE = "timm/net.tag", "model.safetensors"
 DATA = np.random.default_rng(0).bytes(3_000_000)
