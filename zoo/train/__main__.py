@@ -2,24 +2,58 @@
 
 import sys
 
+from zoo.checkpoint.errors import FileError
+from zoo.hub.errors import HubError
 from zoo.ops.errors import DeviceError
-from zoo.train.config import parse
-from zoo.utils.command_line import run
+from zoo.train.config import Config
+from zoo.train.errors import Stopped, TrainingError
+from zoo.train.flags import parse
+from zoo.utils.command_line import fail, run
+
+TASKS = ("image",)                       # the first is meant where none is named
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit status: 0, or 2 for a wrong option, 1 for what the machine refuses, 130 for Ctrl-C."""
-    return run("zoo.train", lambda: start(arguments), (DeviceError,))
+    """The exit status: 0; 2 for a wrong option, 1 for what the machine refuses, 128 + its number for a signal."""
+    return run("zoo.train", lambda: start(arguments), (DeviceError, FileError, HubError, TrainingError))
 
 
 def start(arguments: list[str] | None) -> int:
-    """Trains as the command line says."""
-    config = parse(arguments)
+    """Does what the command line says."""
+    given = sys.argv[1:] if arguments is None else arguments
+    task = given[0] if given and given[0] in TASKS else None
+    config = parse(given[1:] if task else given)
     check_device(config.device)
+    try:
+        do(config)
+    except Stopped as stopped:
+        return fail("zoo.train", str(stopped), stopped.status)
+    return 0
+
+
+def do(config: Config) -> None:
+    """Trains, evaluates or predicts."""
+    import zoo
+    from zoo.ops.threads import set_num_threads
+
+    set_num_threads(config.threads)
+    zoo.manual_seed(config.seed)
+    if config.predict:
+        from zoo.train.without_training import predict
+
+        predict(config)
+        return
+    from zoo.train.image import ImageTask
+
+    task = ImageTask(config)
+    if config.eval_only:
+        from zoo.train.without_training import evaluate_only
+
+        evaluate_only(task)
+        return
     from zoo.train.loop import train
 
-    train(config)
-    return 0
+    train(task)
 
 
 def check_device(name: str) -> None:

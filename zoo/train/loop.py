@@ -1,139 +1,192 @@
 """The training loop, to be read from top to bottom."""
 
 import dataclasses
-import itertools
-import json
-import sys
+import math
 import time
-from pathlib import Path
-
-from tqdm import tqdm
+from typing import Any
 
 import zoo
-from zoo.data import DataLoader, TensorDataset, digits
-from zoo.models.resnet_cifar import MODELS
-from zoo.nn import functional as F  # noqa: N812
-from zoo.ops.threads import set_num_threads
-from zoo.optim import SGD, Adam, AdamW, Optimizer
-from zoo.optim.lr_scheduler import OneCycleLR
-from zoo.serialization import save
-from zoo.train.config import Config
+from zoo.hub import save_pretrained
+from zoo.ops.cuda import OutOfMemoryError
+from zoo.serialization import load, save
+from zoo.train import memory
+from zoo.train.board import Board
+from zoo.train.console import progress, say, warn
+from zoo.train.diagnosis import first_bad_module
+from zoo.train.errors import Stopped, TrainingError
+from zoo.train.evaluation import Result, evaluate
+from zoo.train.folder import RunFolder
+from zoo.train.lint import Lint
+from zoo.train.report import write_report
+from zoo.train.run import Run
+from zoo.train.stopping import StopSignals
 
 
-def train(config: Config) -> float:
-    """Trains as config says, and returns the accuracy on the test images; see `python -m zoo.train --help`."""
-    start = time.perf_counter()
-    zoo.manual_seed(config.seed)
-    set_num_threads(config.threads)
-    train_set, test_set = (on_device(digits(train=part), config) for part in (True, False))
-    model = MODELS[config.model](num_classes=10, in_chans=1, width=config.width).to(config.device)
-    optimizer = make_optimizer(model, config)
-    batches = DataLoader(train_set, config.batch_size, shuffle=True)
-    schedule = OneCycleLR(optimizer, config.lr, config.epochs * len(batches), pct_start=0.2, cycle_momentum=False)
+def train(task: Any) -> float:
+    """Trains as the task's config says; see `python -m zoo.train --help`.
 
-    folder = new_folder(config)
-    write(folder / "config.json", json.dumps(dataclasses.asdict(config), indent=1) + "\n")
-    say(" ".join(f"{k}={v}" for k, v in dataclasses.asdict(config).items()))
-    say(
-        f"{sum(p.numel() for p in model.parameters()):,} parameters, {len(train_set):,} images to train with, "
-        f"{len(test_set):,} to test with"
-    )
+    Args:
+        task: an ImageTask, or what else has its methods.
 
-    for epoch in range(1, config.epochs + 1):
-        model.train()
-        begin, seen, correct, total, speed = time.perf_counter(), 0, 0, 0.0, 0.0
-        with progress(batches, f"epoch {epoch}/{config.epochs}") as bar:
-            for images, labels in bar:
-                logits = model(shifted(images, config.shift))
-                loss = F.cross_entropy(logits, labels)
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                schedule.step()
+    Returns:
+        The accuracy on the test pictures; on the validation pictures where there is no test.
 
-                seen += len(labels)
-                total += loss.item() * len(labels)
-                correct += hits(logits, labels)
-                speed = seen / (time.perf_counter() - begin)
-                bar.set_postfix_str(
-                    f"loss {total / seen:.4f}, accuracy {correct / seen:.2%}, {speed:,.0f} images/s", refresh=False
-                )
-        row = {"epoch": epoch, "loss": total / seen, "accuracy": correct / seen, "images_per_second": round(speed, 1)}
-        write(folder / "metrics.jsonl", json.dumps(row) + "\n")
-        say(f"epoch {epoch:3d}  loss {row['loss']:.4f}  accuracy {row['accuracy']:7.2%}  {speed:8,.0f} images/s")
-
-    correct = count_hits(model, test_set)
-    save(model.state_dict(), folder / "last.safetensors")
-    row = {"test_accuracy": correct / len(test_set), "seconds": round(time.perf_counter() - start, 2)}
-    write(folder / "metrics.jsonl", json.dumps(row) + "\n")
-    result = f"test accuracy {row['test_accuracy']:.2%} ({correct} of {len(test_set)})"
-    say(f"{result} after {row['seconds']:.1f} s; {folder}")
-    return row["test_accuracy"]
+    Raises:
+        Stopped: by a signal; a checkpoint is there. TrainingError: the run cannot go on. OSError: a file is not written.
+    """
+    config, run, folder = task.config, Run(task), RunFolder(task.config)
+    introduce(task, run, folder.restore(run))
+    with StopSignals() as stop, Board(folder.path, config, run.counts.epoch) as board:
+        while not run.over and not run.counts.finished:
+            row = train_epoch(task, run, folder, stop)
+            if "val" in task.datasets:
+                result = evaluate(task, run.weights, "val", run.autocast, lambda b: after_batch(run, folder, stop, b))
+                row |= {"val_loss": result.loss, "val_accuracy": result.accuracy}
+                if run.improved(result.accuracy):
+                    save(run.weights.state_dict(), folder.path / "best.safetensors")
+                if config.schedule == "plateau":
+                    run.schedule.step(result.loss)
+                board.errors(task, result, run.counts.epoch)
+            run.next_epoch(row)
+            folder.add_row(row)
+            board.epoch(row, run)
+            say(line_of(row))
+        return finish(task, run, folder, board)
 
 
-def make_optimizer(model: zoo.nn.Module, config: Config) -> Optimizer:
-    """The optimizer of the config, on all parameters."""
-    options = {"lr": config.lr, "weight_decay": config.weight_decay}
-    if config.optimizer == "sgd":
-        return SGD(model.parameters(), momentum=0.9, nesterov=True, **options)
-    return (Adam if config.optimizer == "adam" else AdamW)(model.parameters(), **options)
+def train_epoch(task: Any, run: Run, folder: RunFolder, stop: StopSignals) -> dict[str, Any]:
+    """The rest of an epoch, which is all of it unless a checkpoint was taken in its middle; its row of metrics."""
+    counts, total = run.counts, len(run.batches)
+    run.train_mode()
+    begin, seen_before, speed = time.perf_counter(), counts.seen, 0.0
+    lint = Lint(run.model, run.optimizer, warn)
+    left = run.batches if counts.batch < total else ()
+    with progress(left, f"epoch {counts.epoch}/{run.config.epochs}", counts.batch, total) as bar:
+        for loaded in bar:
+            batch = task.batch(loaded)
+            if batch.images is not None:
+                loss, hits = train_batch(task, run, batch)
+                counts.seen += len(batch.labels)
+                counts.total += loss * len(batch.labels)
+                counts.correct += hits
+            counts.batch += 1
+
+            speed = (counts.seen - seen_before) / (time.perf_counter() - begin)
+            bar.set_postfix_str(epoch_text(counts, speed), refresh=False)
+            at_step = run.first_of_step or counts.batch == total  # between steps no gradients have to be kept
+            if at_step and folder.due(counts.step):
+                folder.save(run)
+            after_batch(run, folder, stop, batch.broken, at_step)
+    lint.close()
+    seen = max(1, counts.seen)
+    return {"epoch": counts.epoch, "loss": counts.total / seen, "accuracy": counts.correct / seen,
+            "images_per_second": round(speed, 1)}
 
 
-def on_device(data: TensorDataset, config: Config) -> TensorDataset:
-    """The images and labels (the first `limit` of them) on the config's device."""
-    return TensorDataset(*(t[: config.limit or None].to(config.device) for t in data.tensors))
+def train_batch(task: Any, run: Run, batch: Any) -> tuple[float, int]:
+    """Forward, backward, and where the batch is the last one of a step, the step. Returns the loss and the hits."""
+    images, targets = task.training_pair(batch)
+    first: list[tuple[float, int]] = []
+
+    def compute() -> Any:
+        if run.first_of_step:
+            run.optimizer.zero_grad()
+        with run.autocast():
+            logits = run.model(images)
+            loss = task.loss(logits, targets)
+        value = loss.item()
+        if not math.isfinite(value):
+            raise TrainingError(f"the loss of step {run.counts.step + 1} is {value}: "
+                                f"{first_bad_module(run.model, images, run.autocast)}")
+        first.append((value, hits(logits, batch.labels)))
+        run.scaler.scale(loss if run.share == 1 else loss * run.share).backward()
+        return loss
+
+    try:
+        run.step(compute)
+    except (OutOfMemoryError, MemoryError) as error:
+        raise TrainingError(memory.explain(run.model, run.optimizer, images, error)) from None
+    return first[0]
 
 
-def shifted(images: zoo.Tensor, most: int) -> zoo.Tensor:
-    """Each image (N, 1, H, W) moved by up to `most` pixels up or down and left or right; zeros come in."""
-    if not most:
-        return images
-    n, _, height, width = images.shape
-    down, right = zoo.randint(0, 2 * most + 1, (2, n, 1, 1), device=images.device)
-    rows = zoo.arange(height, device=images.device).view(1, height, 1) + down
-    columns = zoo.arange(width, device=images.device).view(1, 1, width) + right
-    sample = zoo.arange(n, device=images.device).view(n, 1, 1)
-    return F.pad(images, (most,) * 4)[:, 0][sample, rows, columns].unsqueeze(1)
+def after_batch(run: Run, folder: RunFolder, stop: StopSignals, broken: list[str], at_step: bool = True) -> None:
+    """Names broken pictures, and ends the run where there are too many of them or a signal asks for it."""
+    counts = run.counts
+    name_broken(run, broken)
+    if stop.caught and at_step:
+        folder.save(run)
+        raise Stopped(stop.caught, f"after step {counts.step} of epoch {counts.epoch}; "
+                                   f"python -m zoo.train --resume {folder.path} goes on")
+
+
+def name_broken(run: Run, broken: list[str]) -> None:
+    """Names pictures that could not be read, each once; too many of them end the run."""
+    counts = run.counts
+    for name in broken:
+        if name not in counts.broken:
+            counts.broken.append(name)
+            warn(f"broken picture skipped: {name}")
+    if len(counts.broken) > run.config.max_broken:
+        raise TrainingError(f"{len(counts.broken)} broken pictures, --max-broken {run.config.max_broken} are allowed; "
+                            f"the last is {counts.broken[-1]}")
+
+
+def finish(task: Any, run: Run, folder: RunFolder, board: Board) -> float:
+    """The test with the best weights, the files that stay, and the report."""
+    counts, config = run.counts, run.config
+    if counts.finished:
+        say(f"finished before: {line_of(counts.rows[-1])}; {folder.path}")
+        return counts.rows[-1]["test_accuracy"]
+    save(run.model.state_dict(), folder.path / "last.safetensors")
+    if counts.best_epoch:
+        run.weights.load_state_dict(load(folder.path / "best.safetensors", map_location=config.device))
+    part = "test" if "test" in task.datasets else "val" if "val" in task.datasets else "train"
+    result = evaluate(task, run.weights, part, run.autocast, lambda broken: name_broken(run, broken))
+    row = {"test_accuracy": result.accuracy, "part": part, "seconds": round(run.seconds, 2)}
+    save_pretrained(run.weights, folder.path / "model", labels=task.classes, preprocessing=task.preprocessing,
+                    metrics={f"accuracy on {part} of {config.data}": result.accuracy})
+    counts.rows.append(row)
+    folder.add_row(row)
+    board.end(row)
+    if config.report:
+        write_report(folder.path / "report.html", task, run.weights, counts, result)
+    counts.finished = True
+    folder.save(run)
+    say(f"{result_text(result)} after {row['seconds']:.1f} s; {folder.path}")
+    return result.accuracy
+
+
+def introduce(task: Any, run: Run, resumed: bool) -> None:
+    """What the run is made of."""
+    say(" ".join(f"{k}={v}" for k, v in dataclasses.asdict(task.config).items()))
+    sizes = [f"{len(task.datasets[part]):,} {purpose}" for part, purpose in (
+        ("train", "images to train with"), ("val", "to validate with"), ("test", "to test with"))
+        if part in task.datasets]
+    say(f"{sum(p.numel() for p in run.model.parameters()):,} parameters, {', '.join(sizes)}")
+    if resumed and not run.counts.finished:
+        say(f"goes on after step {run.counts.step}, in epoch {run.counts.epoch} after batch {run.counts.batch}")
+
+
+def epoch_text(counts: Any, speed: float) -> str:
+    """What the bar shows."""
+    seen = max(1, counts.seen)
+    return f"loss {counts.total / seen:.4f}, accuracy {counts.correct / seen:.2%}, {speed:,.0f} images/s"
+
+
+def line_of(row: dict[str, Any]) -> str:
+    """A row of metrics as one line for people."""
+    if "epoch" not in row:
+        return f"{row['part']} accuracy {row['test_accuracy']:.2%}"
+    text = (f"epoch {row['epoch']:3d}  loss {row['loss']:.4f}  accuracy {row['accuracy']:7.2%}  "
+            f"{row['images_per_second']:8,.0f} images/s")
+    return text + (f"  validation {row['val_accuracy']:.2%}" if "val_accuracy" in row else "")
+
+
+def result_text(result: Result) -> str:
+    """An evaluation as one line for people."""
+    return f"{result.part} accuracy {result.accuracy:.2%} ({result.hits} of {result.count})"
 
 
 def hits(logits: zoo.Tensor, labels: zoo.Tensor) -> int:
     """How many of the greatest logits are at the label."""
     return int((logits.detach().argmax(1) == labels).sum().item())
-
-
-def count_hits(model: zoo.nn.Module, data: TensorDataset) -> int:
-    """How many images of the dataset the model gets right, in eval mode."""
-    model.eval()
-    with zoo.no_grad():
-        return sum(hits(model(images), labels) for images, labels in DataLoader(data, 360))
-
-
-def progress(batches: DataLoader, title: str) -> tqdm:
-    """A bar on the standard error; where that is a file or a pipe, a line every 5 seconds."""
-    pause = 0.1 if sys.stderr.isatty() else 5
-    return tqdm(batches, title, leave=False, unit="batch", dynamic_ncols=True, mininterval=pause)
-
-
-def new_folder(config: Config) -> Path:
-    """A new folder for this run: <out>/<time>-<model>-<seed>, with a number behind it if that is taken."""
-    base = Path(config.out)
-    base.mkdir(parents=True, exist_ok=True)
-    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{config.model}-{config.seed}"
-    for number in itertools.count(2):
-        try:
-            (base / name).mkdir()
-            break
-        except FileExistsError:
-            name = f"{name.rsplit('+', 1)[0]}+{number}"
-    return base / name
-
-
-def write(path: Path, text: str) -> None:
-    """Adds text to a file."""
-    with open(path, "a", encoding="utf-8") as file:
-        file.write(text)
-
-
-def say(text: str) -> None:
-    """A line on the standard output, at once, not through the progress bar."""
-    print(text, flush=True)
