@@ -7,7 +7,7 @@ import pytest
 
 import zoo
 import zoo.nn.functional as F
-from zoo.ops import conv, conv_cpu, cuda
+from zoo.ops import conv, conv_cpu, conv_cpu_blocks, conv_cpu_columns, conv_cpu_depthwise, cuda
 from zoo.ops.errors import ArgumentError, DtypeError, ShapeError
 
 
@@ -89,9 +89,8 @@ def test_blocks_do_not_matter(options, rng, monkeypatch):
     dy = rng.normal(size=y.shape)
     whole = y, conv.conv2d_input_grad(dy, w, (9, 7), **options), conv.conv2d_weight_grad(dy, x, (3, 3), **options)
     for block in (1, 1000, 4000):
-        monkeypatch.setattr(conv_cpu, "BLOCK", block)
-        monkeypatch.setattr(conv_cpu, "DEPTHWISE_BLOCK", block)
-        monkeypatch.setattr(conv_cpu.pieces, "__defaults__", (block,))
+        for module in (conv_cpu, conv_cpu_blocks, conv_cpu_columns, conv_cpu_depthwise):
+            monkeypatch.setattr(module, "BLOCK", block)
         parts = (conv.conv2d(x, w, **options), conv.conv2d_input_grad(dy, w, (9, 7), **options),
                  conv.conv2d_weight_grad(dy, x, (3, 3), **options))
         for a, b in zip(parts, whole, strict=True):
