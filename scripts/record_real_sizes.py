@@ -90,6 +90,16 @@ def reductions(dtype):
     backward(F.embedding(zoo.empty((64, 512), dtype=zoo.int64, device="cuda"), leaf((32000, 1024), dtype)))
 
 
+def recurrences(dtype):
+    """H = 256 and 1024: weights held by one cooperative launch, and streamed or a launch per step."""
+    for hidden in (256, 1024):
+        x = leaf((4, 32, hidden), dtype)
+        for kind in (zoo.nn.LSTM, zoo.nn.GRU, zoo.nn.RNN):
+            with zoo.nn.init.skip_init():
+                layer = kind(hidden, hidden, device="cuda", dtype=dtype)
+            backward(layer(x)[0])
+
+
 def optimizers(dtype):
     rules = "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "Rprop", "ASGD", "Lion"
     sgd = partial(zoo.optim.SGD, lr=0.1, momentum=0.9, weight_decay=1e-4)
@@ -103,7 +113,7 @@ def optimizers(dtype):
 def main():
     failed = 0
     with dry_run(sys.argv[1]):
-        for case in (convolutions, products, norms, classifiers, reductions, optimizers):
+        for case in (convolutions, products, norms, classifiers, reductions, recurrences, optimizers):
             for dtype in (zoo.float32, zoo.bfloat16):
                 try:
                     case(dtype)
