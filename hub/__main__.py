@@ -1,4 +1,4 @@
-"""python -m zoo.hub list | info | download | verify | predict | convert | cache."""
+"""python -m zoo.hub list | info | download | verify | predict | generate | convert | cache."""
 
 import argparse
 import json
@@ -7,6 +7,7 @@ import sys
 from zoo.checkpoint.errors import FileError
 from zoo.hub import cli_commands as commands
 from zoo.hub.errors import HubError
+from zoo.hub.text import generate
 from zoo.utils.command_line import Parser, UsageError, nearest, run
 
 JSON = ("--json", {"action": "store_true", "help": "print JSON"})
@@ -35,6 +36,16 @@ COMMANDS = {
         ("picture", {"nargs": "+", "help": "files of pictures"}),
         ("--topk", {"type": int, "default": 5, "metavar": "K", "help": "how many classes"}),
         ("--plot", {"metavar": "OUT.png", "help": "draw the picture with its bars"}),
+        *ACCESS,
+    )),
+    "generate": (generate, (
+        ("model", {"help": "a character model: charlm_kjv, charlm-en-forward"}),
+        ("--prompt", {"default": "", "help": "how the text begins; a backward model's text ends with it"}),
+        ("--length", {"type": int, "default": 500, "metavar": "N", "help": "characters to write"}),
+        ("--temperature", {"type": float, "default": 1.0, "metavar": "T", "help": "0: always the most probable"}),
+        ("--top-k", {"type": int, "metavar": "K", "help": "choose from the K most probable characters"}),
+        ("--top-p", {"type": float, "metavar": "P", "help": "choose from the fewest of probability P together"}),
+        ("--seed", {"type": int, "metavar": "N", "help": "the same seed writes the same text"}),
         *ACCESS,
     )),
     "convert": (commands.convert, (

@@ -65,12 +65,15 @@ class Info:
                  ("licence", row.licence), ("parameters", f"{row.parameters:,}"), ("size", size),
                  ("dtype", row.dtype), ("sha256", sha256 or "not known before the first load")]
         lines += [("accuracy", accuracy(metric)) for metric in row.metrics]
+        if row.bits_per_character is not None:
+            lines.append(("bits/char", f"{row.bits_per_character:g}"))
         if row.preprocessing:
             p = row.preprocessing
             lines.append(("pictures", f"shorter side to {p.resize} ({p.interpolation}), centre {p.crop}x{p.crop}, "
                                       f"{p.channels} channels, mean {p.mean}, std {p.std}"))
-        lines += [("classes", f"{row.num_classes}" + (f" ({row.labels})" if row.labels else "")),
-                  ("note", row.note), ("all tags", ", ".join(self.tags))]
+        kind = "classes" if row.preprocessing else "outputs"
+        lines += [(kind, f"{row.num_classes}" + (f" ({row.labels})" if row.labels else "")), ("note", row.note),
+                  ("all tags", ", ".join(self.tags))]
         return [(name, value) for name, value in lines if value]
 
     def __str__(self) -> str:

@@ -12,8 +12,11 @@ from zoo.hub.client import Fetched, fetch
 from zoo.hub.errors import NotFoundError
 from zoo.hub.resolving import Plan, default_labels, resolve
 from zoo.models import key_maps, registry
-from zoo.models.base import FeaturePyramid, adapt_in_chans
+from zoo.models.base import FeaturePyramid, ImageModel, adapt_in_chans
+from zoo.models.charlm import read_charlm
+from zoo.models.crnn import read_crnn
 from zoo.models.preprocess import Preprocess
+from zoo.models.rnn import read_rnnlm
 from zoo.models.weights import Preprocessing
 from zoo.nn.init import skip_init
 from zoo.nn.module import Module
@@ -21,6 +24,11 @@ from zoo.ops.device import default_device
 from zoo.ops.device import device as device_class
 
 LOG = logging.getLogger("zoo.hub")
+# By family: what reads a file that says more than its arrays.
+READERS = {"charlm": read_charlm, "crnn": read_crnn, "rnn": read_rnnlm}
+# By the beginning of a key: the key map of a file that nothing is known of.
+LAYOUTS = {"resnet.embedder.": "microsoft_resnet", "pre_logits.": "timm_vgg", "charlstm.lstm.": "stanza_charlm",
+           "dnn.linear.w.": "speechbrain_rnnlm"}
 
 
 def load(
@@ -97,28 +105,39 @@ def create(plan: Plan, options: dict[str, Any]) -> Module:
 
 def pretrained(plan: Plan, options: dict[str, Any], strict: bool, access: dict[str, Any]) -> Module:
     """The plan's model with the file's weights and classifier; arrays of the right dtype are the mapped file itself."""
+    reader = READERS.get(registry.entry(plan.model).family)
     with fetch_first(plan, access) as found:
-        arrays = read_state_dict(found.file)
+        told, arrays = reader(found.file) if reader else ({}, read_state_dict(found.file))
     with skip_init() if strict else nullcontext():
-        model = create(plan, options)
+        model = create(plan, told | options)
         arrays = key_maps.apply(plan.key_map or layout(arrays), arrays, model)
-        rows = arrays.get(f"{model.classifier_name}.weight")
-        if rows is not None and rows.ndim == 2 and len(rows) != model.num_classes:
-            model.reset_classifier(len(rows))
+        if isinstance(model, ImageModel):
+            fit_classifier(model, arrays.get(f"{model.classifier_name}.weight"))
     state = {key: wrap(array) for key, array in arrays.items()}
-    first = f"{model.first_conv}.weight"
-    in_chans = model.get_parameter(first).shape[1]
-    if first in state and state[first].shape[1:2] == (3,) != (in_chans,):
-        state[first] = adapt_in_chans(state[first], in_chans)
+    if isinstance(model, ImageModel):
+        fit_first_conv(model, state)
     model.load_state_dict(state, strict, assign=True)
     return model
 
 
+def fit_classifier(model: ImageModel, weight: Any) -> None:
+    """Gives the model a classifier of as many classes as the file's weight (classes, features) has."""
+    if weight is not None and weight.ndim == 2 and len(weight) != model.num_classes:
+        model.reset_classifier(len(weight))
+
+
+def fit_first_conv(model: ImageModel, state: dict[str, Any]) -> None:
+    """Adapts the file's first convolution on RGB to the model's channels."""
+    first = f"{model.first_conv}.weight"
+    in_chans = model.get_parameter(first).shape[1]
+    if first in state and state[first].shape[1:2] == (3,) != (in_chans,):
+        state[first] = adapt_in_chans(state[first], in_chans)
+
+
 def layout(keys: Iterable[str]) -> str:
     """The name of the key map for a file that nothing is known of, from its keys."""
-    if any(key.startswith("resnet.embedder.") for key in keys):
-        return "microsoft_resnet"
-    return "timm_vgg" if any(key.startswith("pre_logits.") for key in keys) else "same"
+    found = (name for prefix, name in LAYOUTS.items() if any(key.startswith(prefix) for key in keys))
+    return next(found, "same")
 
 
 def fetch_first(plan: Plan, access: dict[str, Any]) -> Fetched:
@@ -132,7 +151,11 @@ def fetch_first(plan: Plan, access: dict[str, Any]) -> Fetched:
 
 def renew_classifier(model: Module, num_classes: int | None) -> None:
     """Gives the model a fresh classifier, and says so, if it has not num_classes."""
-    if num_classes in (None, model.num_classes):
+    if num_classes is None:
+        return
+    if not isinstance(model, ImageModel):
+        raise ValueError(f"load: num_classes belongs to image classifiers; {type(model).__name__} is none")
+    if num_classes == model.num_classes:
         return
     LOG.warning(
         "hub.load: the weights have %d classes, %d were asked for: %s is fresh, to be trained",
@@ -143,9 +166,12 @@ def renew_classifier(model: Module, num_classes: int | None) -> None:
 
 def describe(model: Module, plan: Plan, options: dict[str, Any]) -> None:
     """Puts the attributes on the model that hub.load promises; names of classes only as long as they fit in number."""
+    model.weights, model.architecture, model.model_args = plan.row, plan.model, options
+    model.labels = model.preprocess = None
+    if not isinstance(model, ImageModel):
+        return
     labels = plan.labels or (default_labels(model.num_classes) if plan.sources else None)
     preprocessing = plan.preprocessing and for_channels(plan.preprocessing, options.get("in_chans"))
-    model.weights, model.architecture, model.model_args = plan.row, plan.model, options
     model.labels = labels if labels and len(labels) == model.num_classes else None
     model.preprocess = Preprocess(preprocessing) if preprocessing else None
 

@@ -3,6 +3,11 @@
 from zoo.models.alexnet import AlexNet as AlexNet
 from zoo.models.alexnet import alexnet as alexnet
 from zoo.models.base import FeaturePyramid as FeaturePyramid
+from zoo.models.charlm import CharLM as CharLM
+from zoo.models.charlm import charlm as charlm
+from zoo.models.charlm import charlm_kjv as charlm_kjv
+from zoo.models.crnn import CRNN as CRNN
+from zoo.models.crnn import crnn_vgg16_bn as crnn_vgg16_bn
 from zoo.models.registry import create as create
 from zoo.models.registry import get_model as get_model
 from zoo.models.registry import get_model_builder as get_model_builder
@@ -29,6 +34,9 @@ from zoo.models.resnet_cifar import resnet44 as resnet44
 from zoo.models.resnet_cifar import resnet56 as resnet56
 from zoo.models.resnet_cifar import resnet110 as resnet110
 from zoo.models.resnet_digits import resnet20_digits as resnet20_digits
+from zoo.models.rnn import RNNLM as RNNLM
+from zoo.models.rnn import Seq2Seq as Seq2Seq
+from zoo.models.rnn import SequenceClassifier as SequenceClassifier
 from zoo.models.summary import summary as summary
 from zoo.models.vgg import VGG as VGG
 from zoo.models.vgg import vgg11 as vgg11

@@ -77,7 +77,46 @@ def microsoft_key(key: str) -> str:
     return f"layer{int(stage) + 1}.{block}.{place}.{kind}"
 
 
-KEY_MAPS: dict[str, Callable[[Arrays], Arrays]] = {f.__name__: f for f in (same, timm_vgg, microsoft_resnet)}
+def stanza_charlm(arrays: Arrays) -> Arrays:
+    """Stanza's character model: its LSTM lies in a module, or is made of cells, one for each layer.
+
+    Example:
+        >>> list(stanza_charlm({"charlstm.lstm.bias_ih_l0": 0, "charlstm.lstm.cells.1.weight_hh": 0}))
+        ['charlstm.bias_ih_l0', 'charlstm.weight_hh_l1']
+
+    Source: stanza/models/common/packed_lstm.py.
+    """
+    made = {}
+    for key, array in arrays.items():
+        cell = re.fullmatch(r"charlstm\.lstm\.cells\.(\d+)\.(\w+)", key)
+        made[f"charlstm.{cell[2]}_l{cell[1]}" if cell else key.replace("charlstm.lstm.", "charlstm.")] = array
+    return made
+
+
+# Every layer of SpeechBrain's is a module around torch's.
+SPEECHBRAIN = {"embedding.Embedding.": "embedding.", "rnn.rnn.": "rnn.", "dnn.linear.w.": "linear.",
+               "dnn.norm.norm.": "norm.", "out.w.": "out."}
+
+
+def speechbrain_rnnlm(arrays: Arrays) -> Arrays:
+    """SpeechBrain's RNNLM.
+
+    Example:
+        >>> list(speechbrain_rnnlm({"dnn.norm.norm.weight": 0, "out.w.bias": 0}))
+        ['norm.weight', 'out.bias']
+
+    Source: speechbrain/lobes/models/RNNLM.py.
+    """
+    made = {}
+    for key, array in arrays.items():
+        prefix = next((p for p in SPEECHBRAIN if key.startswith(p)), "")
+        made[SPEECHBRAIN.get(prefix, "") + key.removeprefix(prefix)] = array
+    return made
+
+
+KEY_MAPS: dict[str, Callable[[Arrays], Arrays]] = {
+    f.__name__: f for f in (same, timm_vgg, microsoft_resnet, stanza_charlm, speechbrain_rnnlm)
+}
 
 
 def apply(name: str, arrays: Arrays, model: Any = None) -> Arrays:

@@ -3,7 +3,7 @@
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from zoo.models import weights_timm, weights_torchvision, weights_zoo
+from zoo.models import weights_rnn, weights_timm, weights_torchvision, weights_zoo
 from zoo.models.weights_row import IMAGENET_MEAN as IMAGENET_MEAN
 from zoo.models.weights_row import IMAGENET_STD as IMAGENET_STD
 from zoo.models.weights_row import Metric as Metric
@@ -12,7 +12,7 @@ from zoo.models.weights_row import Weights as Weights
 
 REGISTRY: dict[str, Weights] = {}
 # The tag that "default" means, by model; a model of one row needs none.
-DEFAULTS: dict[str, str] = {**weights_torchvision.DEFAULTS, **weights_timm.DEFAULTS}
+DEFAULTS: dict[str, str] = {**weights_torchvision.DEFAULTS, **weights_timm.DEFAULTS, **weights_rnn.DEFAULTS}
 # Short names of tags; the first that the model has is meant.
 SHORTCUTS = {"tv": ("tv_in1k", "IMAGENET1K_V1"), "tv2": ("tv2_in1k", "IMAGENET1K_V2")}
 
@@ -80,5 +80,5 @@ def candidates(tag: str, model: str, tags: list[str]) -> tuple[str, ...]:
     return SHORTCUTS.get(tag, (tag,))
 
 
-for _row in (*weights_timm.ROWS, *weights_torchvision.ROWS, *weights_zoo.ROWS):
+for _row in (*weights_timm.ROWS, *weights_torchvision.ROWS, *weights_rnn.ROWS, *weights_zoo.ROWS):
     register(_row)

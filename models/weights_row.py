@@ -55,6 +55,7 @@ class Weights:
         sha256: of the file, 64 hex digits, where somebody has seen it. sha256_prefix: its first digits otherwise.
         size: bytes, where exactly known. size_text: the size as its source prints it.
         metrics: accuracies that the source publishes. preprocessing: what pictures go through (None: no pictures).
+        bits_per_character: of a language model, on the text that the note names.
         key_map: the function of zoo.models.key_maps that turns the file's keys into the model's.
         dtype: of the stored numbers. num_classes: rows of the classifier. labels: the name of the classes' list.
         note: what else a user should know.
@@ -84,6 +85,7 @@ class Weights:
     num_classes: int = 1000
     labels: str | None = "imagenet"
     note: str = ""
+    bits_per_character: float | None = None
 
     def __post_init__(self):
         if not re.match(r"hf://[^/]+/[^/]+/[^@]+@[^@]+$|https://[^/]+/.+$|package://[\w.]+/.+$", self.source):
