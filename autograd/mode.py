@@ -6,11 +6,24 @@ import threading
 tick = itertools.count(1).__next__  # one clock for nodes and for writes in place: what is later has the higher number
 
 
+PAUSED: set[int] = set()        # the threads that record nothing: while it is empty, nobody need ask for his own mode
+
+
 class Mode(threading.local):
-    grad = True
+    recording = True                    # is set through `grad`
     inference = False
     autocast: "dict | None" = None      # device type -> dtype of its matrix products, inside `autocast`
     casts: "dict | None" = None         # weights that were cast already
+
+    @property
+    def grad(self) -> bool:
+        """Whether this thread records operations."""
+        return self.recording
+
+    @grad.setter
+    def grad(self, on: bool) -> None:
+        self.recording = on
+        (PAUSED.discard if on else PAUSED.add)(threading.get_ident())
 
 
 MODE = Mode()

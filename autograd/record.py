@@ -10,12 +10,12 @@ from itertools import combinations
 import numpy as np
 
 from zoo.autograd.engine import Node, pick
-from zoo.autograd.mode import ANOMALY, MODE, tick
+from zoo.autograd.mode import ANOMALY, MODE, PAUSED, tick
 from zoo.ops.dtypes import INEXACT
 from zoo.ops.op import PLAIN, Op
 
 INPUT = """
-    if type({p}) in TENSORS:
+    if type({p}) is Tensor or type({p}) in TENSORS:
         {p}_ = {p}.array
         if type({p}_) is not ndarray:
             return elsewhere({all}){wish}
@@ -31,9 +31,9 @@ def {name}({all}):
     wanted = 0{inputs}
     y = forward({raw})
     {out}
-    if wanted and MODE.grad{inexact}:
+    if wanted and (not PAUSED or MODE.recording){inexact}:
         {branches}
-        node = new_node(Node)
+        node = Node()
         node.plan = plan
         node.saved = saved
         node.edges = edges
@@ -56,9 +56,9 @@ def {name}({all}):
     wanted = 0{inputs}
     {outputs} = forward({raw})
     outs = {wrapped}
-    if wanted and MODE.grad:
+    if wanted and (not PAUSED or MODE.recording):
         {branches}
-        node = new_node(Node)
+        node = Node()
         node.plan = plan
         node.saved = saved
         node.edges = edges
@@ -135,9 +135,9 @@ def write(op: Op, names: dict) -> Callable:
         "ndarray": np.ndarray,
         "PLAIN": PLAIN,
         "MODE": MODE,
+        "PAUSED": PAUSED,
         "ANOMALY": ANOMALY,
         "Node": Node,
-        "new_node": Node.__new__,
         "tick": tick,
         "op": op,
         "pick": pick,

@@ -18,6 +18,9 @@ NUMPY = scalar.NAMES                       # what the free names of a formula me
 DIRECT = {                                 # dtypes on which the bare formula gives the right dtype by itself
     "same": INEXACT - HALVES | INTS | {dtypes.bool_}, "float": INEXACT - HALVES,
     "bool": INEXACT - HALVES | INTS | {dtypes.bool_}, "int": INTS | {dtypes.bool_}}
+SINGLE = {(f.__code__.co_code, f.__code__.co_argcount): ufunc for f, ufunc in (
+    (lambda a, b: a + b, np.add), (lambda a, b: a - b, np.subtract), (lambda a, b: a * b, np.multiply),
+    (lambda a, b: a / b, np.divide), (lambda a: -a, np.negative))}
 TESTED = {"same": "floats ints", "float": "floats ints", "bool": "floats ints bool", "int": "ints bool"}
 RANKS = ("bool", "int", "float", "complex")   # by dtypes.rank: the words of `refuses`
 LIFTED = HALVES | COMPLEX              # dtypes that a derivative does not compute in as it stands
@@ -28,6 +31,12 @@ def bind(formula: Callable, names: dict) -> Callable:
     bound = FunctionType(formula.__code__, {**formula.__globals__, **names}, formula.__name__, formula.__defaults__)
     bound.__module__, bound.__qualname__ = formula.__module__, formula.__qualname__
     return bound
+
+
+def in_numpy(formula: Callable) -> Callable:
+    """`formula` on ndarrays. One operation of its arguments is NumPy's function itself: quicker than the operator."""
+    code = formula.__code__
+    return SINGLE.get((code.co_code, code.co_argcount)) or bind(formula, NUMPY)
 
 
 def arrays_and_options(formula: Callable) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -101,7 +110,6 @@ def arrays_of(name: str, fn: Callable, kind: str, arrays: tuple, options: tuple,
     direct = frozenset(d for d in DIRECT[kind] if RANKS[rank(d)] not in refuses and (d in INEXACT or not options))
     ndarray, asarray, numbers = np.ndarray, np.asarray, (float, int)
     count, skip = len(arrays), 1 if arrays[0] == "c" else 0
-    options = len(signature(fn)[0]) - count
     first = float32 if float32 in direct else None          # asked by identity: half the time of a set
 
     promoted = promotion_of(name, fn, kind, count, skip, check)
@@ -186,7 +194,7 @@ def elementwise(row: type) -> Op:
     arrays, options = arrays_and_options(formula)
     derivatives = {n: gradient(f"{name}.d{n}", body[f"d{n}"], options, row) for n in arrays if f"d{n}" in body}
     check = check_of(name, arrays, options, kind, refuses)
-    call = signed(arrays_of(name, bind(formula, NUMPY), kind, arrays, options, check, refuses), formula)
+    call = signed(arrays_of(name, in_numpy(formula), kind, arrays, options, check, refuses), formula)
     call.__doc__ = row.__doc__
     low, high = body.get("domain", (-2.0, 2.0))
 
@@ -222,7 +230,7 @@ def signed(call: Callable, formula: Callable) -> Callable:
 def gradient(name: str, formula: Callable, options: tuple, row: type) -> Op:
     """The Op of one derivative. Dtypes agree already inside a backward pass, so the bound formula runs bare."""
     graph: list[Callable] = []
-    bare = bind(formula, NUMPY)
+    bare = in_numpy(formula)
 
     def in_ops(*xs):
         if not graph:

@@ -7,6 +7,8 @@ from zoo.ops.device import constant
 from zoo.ops.dtypes import FLOATS, HALVES, INTS, float32, int64, uint64
 from zoo.ops.errors import ArgumentError, DimError, DtypeError, ShapeError
 from zoo.ops.op import OPS, Spec, structured
+from zoo.ops.reduce_cpu import CHUNK as LONGEST
+from zoo.ops.reduce_cpu import ones
 from zoo.ops.shape import cast, reshape, sum_to
 
 CHUNK = 1 << 16           # elements of a block of rows: stays in the second-level cache between the passes over it
@@ -17,13 +19,26 @@ def widened(dtype):
     return float32 if dtype in HALVES else dtype
 
 
+def need_classes(input, target, reduction: str, label_smoothing: float) -> None:
+    """Raises what `cross_entropy_loss` says, unless its arguments fit."""
+    if input.ndim != 2 or target.shape != input.shape[:1]:
+        shapes = f"{tuple(input.shape)} and {tuple(target.shape)}"
+        raise ShapeError(f"cross_entropy: wants logits (N, C) and classes (N,), got {shapes}")
+    if input.dtype not in FLOATS or target.dtype not in INTS:
+        got = f"{input.dtype} and {target.dtype}"
+        raise DtypeError(f"cross_entropy: wants floating logits and integer classes, got {got}")
+    if reduction not in ("mean", "sum", "none"):
+        raise ArgumentError(f"cross_entropy: wants reduction mean, sum or none, got {reduction!r}")
+    if not 0 <= label_smoothing <= 1:
+        raise ArgumentError(f"cross_entropy: wants label_smoothing in [0, 1], got {label_smoothing}")
+
+
 def live_rows(target, classes: int, ignore_index: int):
-    """Which rows count: None for all of them. Raises DimError for a class that is not there."""
+    """Which rows count: None for all of them. Raises DimError for a class that is not there; target is int64."""
     if not target.size:
         return None
-    if target.dtype is not int64:
-        target = target.astype(int64)
-    if np.maximum.reduce(target.view(uint64)) < classes and not 0 <= ignore_index < classes:   # negative ones are huge
+    huge = target.view(uint64)                                           # what negative classes are
+    if huge.item(huge.argmax()) < classes and not 0 <= ignore_index < classes:
         return None
     live = target != ignore_index
     wrong = live & ((target < 0) | (target >= classes))
@@ -33,22 +48,17 @@ def live_rows(target, classes: int, ignore_index: int):
 
 
 @functools.lru_cache(64)
-def numbers(n: int):
-    """0 ... n - 1, as an index."""
-    return np.arange(n)
-
-
-@functools.lru_cache(64)
-def ones(n: int, dtype):
-    """n times 1, to be read only."""
-    return np.ones(n, dtype)
+def row_starts(n: int, classes: int):
+    """Where each row begins in the flat (n, classes)."""
+    return np.arange(n) * classes
 
 
 def block_of(input, target, label_smoothing):
-    """Loss and logsumexp of each row of one block."""
-    top = np.maximum.reduce(input, axis=1)
+    """Loss and logsumexp of each row of one block. One flat index is read in a fifth of the time of two."""
+    starts = row_starts(*input.shape)
+    top = input.ravel()[starts + input.argmax(1)]            # in half the time of maximum.reduce
     z = input - top[:, None]
-    picked = z[numbers(len(z)), target]
+    picked = z.ravel()[starts + target]
     if label_smoothing:
         picked = (1 - label_smoothing) * picked + label_smoothing / z.shape[1] * np.add.reduce(z, axis=1)
     np.exp(z, out=z)
@@ -60,80 +70,6 @@ def block_of(input, target, label_smoothing):
 
 
 @structured
-class cross_entropy_loss:
-    """Of logits input (N, C) and classes target (N,): logsumexp(input) - input[target], averaged, summed or as it is.
-
-    With label_smoothing s the target's weight is 1 - s + s/C and that of every other class s/C. Rows whose target is
-    ignore_index give 0 and do not count in the mean. Second output: logsumexp (N,), for the backward pass.
-
-    Raises:
-        ShapeError (ValueError, RuntimeError): not (N, C) and (N,).
-        DimError (ValueError, IndexError): a class outside [0, C).
-
-    Example:
-        >>> import zoo
-        >>> zoo.nn.functional.cross_entropy(zoo.zeros(2, 4), zoo.tensor([0, 3])).item()
-        1.3862943649291992
-    """
-    outputs = ("loss", "lse")
-    reserve = ("lse",)
-
-    def check(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0):
-        if input.ndim != 2 or target.shape != input.shape[:1]:
-            shapes = f"{tuple(input.shape)} and {tuple(target.shape)}"
-            raise ShapeError(f"cross_entropy: wants logits (N, C) and classes (N,), got {shapes}")
-        if input.dtype not in FLOATS or target.dtype not in INTS:
-            got = f"{input.dtype} and {target.dtype}"
-            raise DtypeError(f"cross_entropy: wants floating logits and integer classes, got {got}")
-        if reduction not in ("mean", "sum", "none"):
-            raise ArgumentError(f"cross_entropy: wants reduction mean, sum or none, got {reduction!r}")
-        if not 0 <= label_smoothing <= 1:
-            raise ArgumentError(f"cross_entropy: wants label_smoothing in [0, 1], got {label_smoothing}")
-        shape = tuple(target.shape)
-        return Spec(shape if reduction == "none" else (), input.dtype), Spec(shape, widened(input.dtype))
-
-    def forward(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0):
-        cross_entropy_loss.check(input, target, ignore_index, reduction, label_smoothing)
-        dtype, (n, classes) = input.dtype, input.shape
-        if dtype in HALVES:
-            input = input.astype(float32)
-        live = live_rows(target, classes, ignore_index)
-        safe = target if live is None else np.where(live, target, 0)
-        if not classes:
-            loss = lse = np.full(n, -np.inf, input.dtype)
-        elif input.size <= 2 * CHUNK:
-            loss, lse = block_of(input, safe, label_smoothing)
-        else:
-            step = max(1, CHUNK // classes)
-            blocks = [block_of(input[i:i + step], safe[i:i + step], label_smoothing) for i in range(0, n, step)]
-            loss, lse = (np.concatenate(xs) for xs in zip(*blocks, strict=True))
-        if live is not None:
-            loss = np.where(live, loss, loss.dtype.type(0))
-        if reduction != "none":
-            loss = np.add.reduce(loss)
-            if reduction == "mean":
-                loss = loss / input.dtype.type(n if live is None else np.count_nonzero(live))
-        return np.asarray(loss, dtype), lse
-
-    def dinput(dloss, input, target, lse, ignore_index, reduction, label_smoothing):
-        return cross_entropy_loss_grad(dloss, input, target, lse, ignore_index, reduction, label_smoothing)
-
-    def samples(rng):
-        def case(n, c, *options):
-            return rng.normal(size=(n, c)), rng.integers(0, c, n), *options
-        ignored = np.array([1, -100, 2, 0])
-        inf, nan = np.inf, np.nan
-        wild = np.array([[inf, 0.0, 1.0], [-inf, 0.0, 1.0], [3e4, 0.0, -3e4], [nan, 0.0, 1.0], [2.0, 2.0, 2.0]])
-        return {"ordinary": [case(4, 5), case(4, 5, -100, "sum"), case(4, 5, -100, "none"), case(4, 5, 1, "mean", 0.1),
-                             (rng.normal(size=(4, 3)), ignored, -100, "mean"),
-                             (rng.normal(size=(4, 3)), ignored, -100, "none", 0.3)],
-                "empty": [case(0, 5), case(0, 5, -100, "none"), (rng.normal(size=(4, 3)), np.full(4, -100))],
-                "0-d": "the op takes (N, C); face/loss.py reshapes",
-                "odd": [case(7, 13), case(3, 1031, -100, "none"), case(67, 1)],
-                "extreme": [(wild, np.array([1, 1, 0, 1, 2]), -100, "none")]}
-
-
-@structured
 class cross_entropy_loss_grad:
     """Gradient by the logits (N, C): (softmax - smoothed one-hot) * dloss / count; lse is the logsumexp of input."""
     def check(dloss, input, target, lse, ignore_index, reduction, label_smoothing):
@@ -141,21 +77,22 @@ class cross_entropy_loss_grad:
 
     def forward(dloss, input, target, lse, ignore_index, reduction, label_smoothing):
         n, classes = input.shape
+        target = target.astype(int64, copy=False)
         live = live_rows(target, classes, ignore_index)
         scale = dloss.astype(lse.dtype, copy=False)
         if reduction == "mean":
-            scale = scale / lse.dtype.type(max(n if live is None else np.count_nonzero(live), 1))
+            scale = scale / max(n if live is None else np.count_nonzero(live), 1)
         if live is not None:
             scale = np.where(live, scale, lse.dtype.type(0))
             target = np.where(live, target, 0)
-        z = input - lse[:, None]
+        z = np.subtract(input, lse[:, None], order="C")
         np.exp(z, out=z)
         z *= scale[:, None] if scale.ndim else scale
         if label_smoothing:
             z -= np.reshape(scale * (label_smoothing / classes), (-1, 1))
             scale = scale * (1 - label_smoothing)
         if z.size:
-            z[numbers(n), target] -= scale
+            z.reshape(-1)[row_starts(n, classes) + target] -= scale
         return z.astype(input.dtype, copy=False)
 
     def decompose(dloss, input, target, lse, ignore_index, reduction, label_smoothing):
@@ -178,3 +115,66 @@ class cross_entropy_loss_grad:
                 "empty": [case(0, 5, "mean", -100, "mean", 0.0)], "0-d": "the op takes (N, C)",
                 "odd": [case(7, 13, "sum", 2, "sum", 0.0), case(3, 1031, "mean", -100, "mean", 0.2)],
                 "extreme": "as the forward op"}
+
+
+@structured
+class cross_entropy_loss:
+    """Of logits input (N, C) and classes target (N,): logsumexp(input) - input[target], averaged, summed or as it is.
+
+    With label_smoothing s the target's weight is 1 - s + s/C and that of every other class s/C. Rows whose target is
+    ignore_index give 0 and do not count in the mean. Second output: logsumexp (N,), for the backward pass.
+
+    Raises:
+        ShapeError (ValueError, RuntimeError): not (N, C) and (N,).
+        DimError (ValueError, IndexError): a class outside [0, C).
+
+    Example:
+        >>> import zoo
+        >>> zoo.nn.functional.cross_entropy(zoo.zeros(2, 4), zoo.tensor([0, 3])).item()
+        1.3862943649291992
+    """
+    outputs = ("loss", "lse")
+    reserve = ("lse",)
+
+    def check(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+        need_classes(input, target, reduction, label_smoothing)
+        shape = tuple(target.shape)
+        return Spec(shape if reduction == "none" else (), input.dtype), Spec(shape, widened(input.dtype))
+
+    def forward(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0):
+        need_classes(input, target, reduction, label_smoothing)
+        dtype, (n, classes) = input.dtype, input.shape
+        input, target = input.astype(widened(dtype), copy=False), target.astype(int64, copy=False)
+        live = live_rows(target, classes, ignore_index)
+        safe = target if live is None else np.where(live, target, 0)
+        if not classes:
+            loss = lse = np.full(n, -np.inf, input.dtype)
+        elif input.size <= 2 * CHUNK:
+            loss, lse = block_of(input, safe, label_smoothing)
+        else:
+            step = max(1, CHUNK // classes)
+            blocks = [block_of(input[i:i + step], safe[i:i + step], label_smoothing) for i in range(0, n, step)]
+            loss, lse = (np.concatenate(xs) for xs in zip(*blocks, strict=True))
+        if live is not None:
+            loss = np.where(live, loss, loss.dtype.type(0))
+        if reduction != "none":
+            loss = loss.dot(ones(n, loss.dtype)) if n <= LONGEST else np.add.reduce(loss)
+            if reduction == "mean":
+                loss = loss / (n if live is None else np.count_nonzero(live))
+        return np.asarray(loss, dtype), lse
+
+    dinput = cross_entropy_loss_grad
+
+    def samples(rng):
+        def case(n, c, *options):
+            return rng.normal(size=(n, c)), rng.integers(0, c, n), *options
+        ignored = np.array([1, -100, 2, 0])
+        inf, nan = np.inf, np.nan
+        wild = np.array([[inf, 0.0, 1.0], [-inf, 0.0, 1.0], [3e4, 0.0, -3e4], [nan, 0.0, 1.0], [2.0, 2.0, 2.0]])
+        return {"ordinary": [case(4, 5), case(4, 5, -100, "sum"), case(4, 5, -100, "none"), case(4, 5, 1, "mean", 0.1),
+                             (rng.normal(size=(4, 3)), ignored, -100, "mean"),
+                             (rng.normal(size=(4, 3)), ignored, -100, "none", 0.3)],
+                "empty": [case(0, 5), case(0, 5, -100, "none"), (rng.normal(size=(4, 3)), np.full(4, -100))],
+                "0-d": "the op takes (N, C); face/loss.py reshapes",
+                "odd": [case(7, 13), case(3, 1031, -100, "none"), case(67, 1)],
+                "extreme": [(wild, np.array([1, 1, 0, 1, 2]), -100, "none")]}

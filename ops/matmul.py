@@ -6,6 +6,7 @@ import numpy as np
 from zoo.ops.dtypes import HALVES, bool_, float32, float64
 from zoo.ops.errors import ArgumentError, DtypeError, ShapeError
 from zoo.ops.op import Spec, structured
+from zoo.ops.reduce_cpu import COLUMN, add_up, ones
 from zoo.ops.shape import permute, reshape, sum_to
 
 BLAS = frozenset({float32, float64})
@@ -97,7 +98,9 @@ class matmul:
             matmul.check(input, other)
             input, other = widen(input, other)
         try:
-            if other.ndim == 2 and input.ndim > 2 and input.size:   # one product instead of one for each batch element
+            if input.ndim == 2 == other.ndim:
+                y = input.dot(other)                                # the same product, half a microsecond sooner
+            elif other.ndim == 2 and input.ndim > 2 and input.size:   # one product, not one for each batch element
                 y = (input.reshape(-1, input.shape[-1]) @ other).reshape(*input.shape[:-1], other.shape[1])
             else:
                 y = input @ other
@@ -161,7 +164,7 @@ class linear_input_grad:
 
     def forward(dy, weight):
         if dy.ndim == 2 == weight.ndim and dy.dtype in BLAS:
-            return dy @ weight
+            return dy.dot(weight)
         return by_input(dy, weight)
 
     decompose = by_input
@@ -185,7 +188,7 @@ class linear_weight_grad:
 
     def forward(dy, input):
         if dy.ndim == 2 == input.ndim and dy.dtype in BLAS:
-            return dy.T @ input
+            return dy.T.dot(input)
         return by_weight(dy, input)
 
     decompose = by_weight
@@ -208,8 +211,8 @@ class linear_bias_grad:
     def check(dy): return Spec(dy.shape[-1:], dy.dtype)
 
     def forward(dy):
-        if dy.ndim == 2 and dy.dtype in BLAS:
-            return np.add.reduce(dy, axis=0)
+        if dy.ndim == 2 and dy.dtype in BLAS:                   # a matrix-vector product sums faster than add.reduce
+            return ones(len(dy), dy.dtype).dot(dy) if len(dy) <= COLUMN else add_up(dy, (0,))
         return sum_to(dy, dy.shape[-1:])
 
     def decompose(dy): return sum_to(dy, dy.shape[-1:])
@@ -258,7 +261,9 @@ class linear:
             input, weight, *rest = widen(input, weight, *(() if bias is None else (bias,)))
             bias = rest[0] if rest else None
         try:
-            if input.ndim > 2 and input.size:
+            if input.ndim == 2:
+                y = input.dot(weight.T)
+            elif input.ndim > 2 and input.size:
                 y = (input.reshape(-1, input.shape[-1]) @ weight.T).reshape(*input.shape[:-1], *weight.shape[:-1])
             else:
                 y = input @ weight.T

@@ -26,7 +26,8 @@ class Spec(NamedTuple):
         return len(self.shape)
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class Plan:
     """What one call has to remember, given which of its inputs want a gradient."""
     op: "Op"
     saved: str               # the tuple of saved values, as text over the parameters' and outputs' names

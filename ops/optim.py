@@ -3,7 +3,7 @@
 Not records in the registry: it writes into its arguments, and has no derivative. The kernel is in optim_gpu.py.
 """
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,14 +52,13 @@ def update(rule: str, rows: Sequence[tuple], numbers: tuple, flags: tuple, maxim
                     part[...] = value
 
 
-def chunks(arrays: tuple) -> Iterator[list[np.ndarray]]:
-    """Flat pieces of the arrays, of at most CHUNK elements."""
+def chunks(arrays: tuple) -> Iterable[Sequence[np.ndarray]]:
+    """The arrays themselves, or flat pieces of CHUNK elements of larger ones."""
+    size = arrays[0].size
+    if size <= CHUNK:
+        return (arrays,)
     flat = [a.reshape(-1) for a in arrays]
-    if flat[0].size <= CHUNK:
-        yield flat
-        return
-    for start in range(0, flat[0].size, CHUNK):
-        yield [a[start:start + CHUNK] for a in flat]
+    return ([a[start:start + CHUNK] for a in flat] for start in range(0, size, CHUNK))
 
 
 def out_of_place(rule: str):

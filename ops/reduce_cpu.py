@@ -12,7 +12,7 @@ COLUMN = 512            # the same along other dimensions, where the BLAS adds o
 SMALL = 8192            # arrays of fewer elements are not worth more than one call of NumPy
 
 
-@lru_cache(16)
+@lru_cache(64)
 def ones(n: int, dtype: np.dtype) -> np.ndarray:
     """A read-only vector of ones."""
     vector = np.ones(n, dtype)

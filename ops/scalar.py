@@ -8,6 +8,7 @@ from zoo.ops import special
 from zoo.ops.errors import ArgumentError
 
 BITS = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
+ONE = {t: np.ones((), t) for t in BITS.values()}           # NumPy takes longer to convert a Python number
 CHUNK = 16384                  # elements computed at once: their temporaries stay in the cache
 
 
@@ -215,7 +216,7 @@ def where(c, a, b):
         return where_bits(c, a, b)
     mask = c.astype(integer)
     if kept is b:
-        mask -= 1                                           # all bits where c is False
+        np.subtract(mask, ONE[integer], mask)               # all bits where c is False
     else:
         np.negative(mask, mask)
     mask &= kept.view(integer)

@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import threading
 import weakref
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import zoo
 from zoo.autograd import Function, Tensor, grad
+from zoo.autograd.mode import PAUSED
 
 RNG = np.random.default_rng(0)
 X, V = RNG.normal(size=(3, 4)), RNG.normal(size=(4,))
@@ -390,3 +392,33 @@ def test_pickle_and_deepcopy():
 def test_repr_as_torch(values):
     import torch
     assert repr(zoo.tensor(values)) == repr(torch.tensor(values)).replace("torch.", "zoo.")
+
+
+def test_no_grad_of_one_thread_is_no_matter_of_another():
+    x, inside, leave, recorded = zoo.ones(2, requires_grad=True), threading.Event(), threading.Event(), []
+
+    def other():
+        with zoo.no_grad():
+            inside.set()
+            leave.wait(10)
+            recorded.append((x * 2).requires_grad)
+        recorded.append((x * 2).requires_grad)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert inside.wait(10) and (x * 2).requires_grad
+    with zoo.no_grad():
+        assert not (x * 2).requires_grad
+        leave.set()
+        thread.join(10)
+        assert recorded == [False, True] and not (x * 2).requires_grad
+    assert (x * 2).requires_grad and not PAUSED
+
+
+def test_a_thread_that_ended_without_grad_changes_nothing():
+    x = zoo.ones(2, requires_grad=True)
+    thread = threading.Thread(target=zoo.set_grad_enabled, args=(False,))
+    thread.start()
+    thread.join(10)
+    assert PAUSED and (x * 2).requires_grad
+    PAUSED.clear()

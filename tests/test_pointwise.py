@@ -4,6 +4,7 @@ import pytest
 
 import zoo
 from zoo.ops import activation, pointwise, scalar, unary
+from zoo.ops.binding import in_numpy
 from zoo.ops.dtypes import COMPLEX
 from zoo.ops.op import OPS
 
@@ -254,3 +255,11 @@ def test_complex_silu_on_the_device():
     t = zoo.from_numpy(x.astype(np.complex64))
     got = zoo.nn.functional.silu(t.cuda()).cpu().numpy()
     np.testing.assert_allclose(got, x / (1 + np.exp(-x)), rtol=2e-5)
+
+
+def test_a_formula_of_one_operation_is_numpys_function():
+    assert in_numpy(lambda x, y: x * y) is np.multiply and in_numpy(lambda dy: -dy) is np.negative
+    for other in (lambda a, b: b / a, lambda a, b, c: a / b, lambda a, b: a / b / b, lambda a: a / a):
+        assert in_numpy(other) is not np.divide
+        x = [np.array([2.0]), np.array([8.0]), np.array([5.0])][:other.__code__.co_argcount]
+        np.testing.assert_array_equal(in_numpy(other)(*x), other(*x))

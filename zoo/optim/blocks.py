@@ -29,8 +29,9 @@ class Block:
     def count(self) -> int:
         """The number of the step that now begins, the first being 1."""
         step = self.scalars["step"]
-        step += 1
-        return int(step)
+        count = int(step.item()) + 1
+        step.fill(count)
+        return count
 
     def allocate(self, name: str, old: list[Tensor | None], fill: float) -> list[Tensor]:
         """Memory for one state of all parameters: their old values, or `fill`."""
@@ -58,7 +59,7 @@ class HostBlock(Block):
         self.size, self.states = ends[-1], []
         if self.together:
             self.param, self.grad = np.empty(self.size, self.dtype), np.empty(self.size, self.dtype)
-            self.stepped = self.split(self.param)
+            self.stepped, self.grads = self.split(self.param), self.split(self.grad)
 
     def split(self, flat: np.ndarray) -> list[np.ndarray]:
         """The parts of a flat array, in the parameters' shapes."""
@@ -74,8 +75,8 @@ class HostBlock(Block):
 
     def rows(self) -> Rows:
         if self.together:
-            np.concatenate([p.array.ravel() for p in self.params], out=self.param)
-            np.concatenate([p.grad.array.ravel() for p in self.params], out=self.grad, casting="unsafe")
+            for param, grad, p in zip(self.stepped, self.grads, self.params, strict=True):
+                param[...], grad[...] = p.array, p.grad.array  # sooner done than np.concatenate
             return [(self.param, self.grad, *self.states)]
         p = self.params[0]
         return [(p.array.reshape(-1), p.grad.array.ravel().astype(p.dtype, copy=False), *self.states)]
@@ -188,7 +189,11 @@ class Elementwise(Optimizer):
 
     def fits(self, block: Block) -> bool:
         """Are the block's parameters still of its dtype, on its device?"""
-        return all(type(p.array) is block.kind and p.array.dtype is block.dtype for p in block.params)
+        for p in block.params:
+            array = p.array
+            if type(array) is not block.kind or array.dtype is not block.dtype:
+                return False
+        return True
 
     def divide(self, live: list[Tensor], names: tuple[str, ...]) -> list[Block]:
         """Parameters of one dtype, device and age together; on the CPU only small ones."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zoo.autograd.mode import enable_grad, no_grad
+from zoo.autograd.mode import MODE, enable_grad
 from zoo.autograd.tensor import Handle, Tensor, wrap
 from zoo.ops import dtypes
 from zoo.ops.errors import GradError
@@ -165,9 +165,12 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
+        outer, MODE.grad = MODE.grad, False
+        try:
             for index, group in enumerate(self.param_groups):
                 self.step_group(index, group)
+        finally:
+            MODE.grad = outer
         return loss
 
     def step_group(self, index: int, group: dict) -> None:
