@@ -1,5 +1,7 @@
 """In place: compute under the old history, then move the result into the tensor's memory and take its history."""
 
+from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -7,9 +9,10 @@ import numpy as np
 from zoo.autograd.engine import Node
 from zoo.autograd.mode import MODE, tick
 from zoo.autograd.tensor import Tensor, View, node_for, wrap
-from zoo.ops.device import put
+from zoo.ops.device import constant, put
 from zoo.ops.dtypes import COMPLEX, FLOATS, INTS, NUMBERS
 from zoo.ops.errors import DtypeError, GradError, ShapeError
+from zoo.ops.face.index import index_fill
 from zoo.ops.pointwise import add, where
 from zoo.ops.shape import cast, expand
 from zoo.ops.views import steps, write_through
@@ -202,6 +205,46 @@ def fill_(x: Tensor, value: Any) -> Tensor:
 def zero_(x: Tensor) -> Tensor:
     """Sets every element to 0."""
     return fill_(x, 0)
+
+
+def fill_diagonal_(x: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Writes `fill_value` on the main diagonal; `wrap` goes on after each n rows of a tall (m, n) matrix, m > n.
+
+    Raises:
+        ShapeError (ValueError, RuntimeError): fewer than 2 dims, or more with sizes that differ.
+
+    Example:
+        >>> import zoo
+        >>> zoo.zeros(2, 2).fill_diagonal_(5)
+        tensor([[5., 0.],
+                [0., 5.]])
+    """
+    shape = tuple(x.shape)
+    if len(shape) < 2 or len(shape) > 2 and len(set(shape)) > 1:
+        raise ShapeError(f"fill_diagonal_: wants a matrix, or more dims of equal size, got shape {shape}")
+    if 0 in shape:
+        return x
+    end = x.numel() if wrap or shape[0] <= shape[1] else shape[1] * shape[1]
+    step = sum(prod(shape[d + 1:]) for d in range(len(shape)))
+    places = constant(np.arange(0, end, step), x)
+    return write(x, index_fill(before(x).reshape(-1), 0, places, fill_value).reshape(shape), "fill_diagonal_")
+
+
+def apply_(x: Tensor, function: Callable) -> Tensor:
+    """Puts function(value) in place of every element; on the CPU, in a Python loop, without a gradient.
+
+    Raises:
+        TypeError: the tensor lies on a GPU.
+
+    Example:
+        >>> import zoo
+        >>> zoo.tensor([1.0, 2.0]).apply_(lambda v: v + 1)
+        tensor([2., 3.])
+    """
+    if x.is_cuda:
+        raise TypeError(f"apply_: is only implemented on CPU tensors, got one on {x.device}")
+    values = [function(v) for v in x.array.reshape(-1).tolist()]
+    return write(x, wrap(np.array(values, x.dtype).reshape(x.shape)), "apply_")
 
 
 def set_(x: Tensor, source: Tensor) -> Tensor:

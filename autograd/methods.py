@@ -1,7 +1,7 @@
 """Tensor's methods and operators, from the tables of ops/face: torch's functions with the tensor as first argument."""
 from importlib import import_module
 
-from zoo.autograd import convert, creation, inplace, legacy
+from zoo.autograd import convert, creation, inplace, leaf_hooks, legacy, size
 from zoo.autograd import random as random_methods
 from zoo.autograd.numpy_names import numpy_names
 from zoo.autograd.printing import tensor_repr
@@ -70,6 +70,9 @@ def attach() -> None:
     Tensor.copy_, Tensor.__out__ = inplace.copy_, inplace.out_
     Tensor.fill_, Tensor.zero_ = inplace.fill_, inplace.zero_
     Tensor.set_ = inplace.set_
+    Tensor.fill_diagonal_, Tensor.apply_ = inplace.fill_diagonal_, inplace.apply_
+    Tensor.register_post_accumulate_grad_hook = leaf_hooks.register_post_accumulate_grad_hook
+    Tensor.shape = size.shape
 
 
 attach()

@@ -9,6 +9,7 @@ import numpy as np
 
 from zoo.autograd.autocast import autocasting
 from zoo.autograd.engine import ForeignNode, Node, Variable, pick, run
+from zoo.autograd.leaf_hooks import run_after
 from zoo.autograd.mode import ANOMALY, MODE, tick
 from zoo.autograd.record import write as write_text
 from zoo.ops.device import device_of, put
@@ -158,7 +159,7 @@ class Tensor(Variable):
     def size(self, dim: int | None = None):
         """The shape, or its extent at `dim`."""
         if dim is None:
-            return self.array.shape
+            return self.shape
         n = self.array.ndim
         if not -n <= dim < n:
             raise DimError(f"size: wants a dim in [{-n}, {n - 1}], got {dim}")
@@ -255,14 +256,8 @@ class Handle:
 def wrap(array, node=None) -> Tensor:
     """A Tensor around a raw array; no checks, no copy."""
     out = new_tensor(Tensor)
-    out.array, out.requires_grad, out.node, out.grad, out.clock, out.hooks = (
-        array,
-        node is not None,
-        node,
-        None,
-        [0],
-        None,
-    )
+    out.array, out.requires_grad, out.node = array, node is not None, node
+    out.grad, out.clock, out.hooks = None, [0], None
     return out
 
 
@@ -426,6 +421,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
             leaf.grad = wrap(owned(g, given))
         else:
             accumulate(leaf.grad, g)
+        if leaf.hooks:
+            run_after(leaf)
 
 
 def accumulate(grad: Tensor, g) -> None:

@@ -1,0 +1,45 @@
+"""Hooks that run after a leaf's gradient was added to its `.grad`."""
+from collections.abc import Callable
+from typing import Any
+
+from zoo.ops.errors import GradError
+
+
+class AfterGrad:
+    """A hook among a leaf's hooks that waits until `.grad` is written: called with a gradient it changes nothing."""
+
+    def __init__(self, function: Callable):
+        self.function = function
+
+    def __call__(self, gradient: Any) -> None:
+        return None
+
+
+def run_after(leaf: Any) -> None:
+    """Runs the leaf's AfterGrad hooks; backward calls this when leaf.grad is complete."""
+    for hook in tuple(leaf.hooks.values()):
+        if isinstance(hook, AfterGrad):
+            hook.function(leaf)
+
+
+def register_post_accumulate_grad_hook(self, hook: Callable):
+    """`hook(leaf)` runs after a backward pass has added this leaf's gradient to its `.grad`.
+
+    Returns a handle whose `remove()` takes the hook off again.
+
+    Raises:
+        GradError (RuntimeError): not a leaf, or one that does not require a gradient.
+
+    Example:
+        >>> import zoo
+        >>> w = zoo.ones(2, requires_grad=True)
+        >>> handle = w.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+        >>> (3 * w).sum().backward()
+        tensor([3., 3.])
+    """
+    from zoo.autograd.tensor import Handle
+    if not self.requires_grad or self.node is not None:
+        raise GradError("register_post_accumulate_grad_hook: wants a leaf that requires a gradient")
+    if self.hooks is None:
+        self.hooks = {}
+    return Handle(self.hooks, AfterGrad(hook))
