@@ -55,6 +55,7 @@ class Op:
     reserve: tuple[str, ...] = ()             # the last of these, if made for the backward pass alone: not tracked
     check: Any = None                         # a Callable: same arguments -> Spec (or a tuple of them), or raises
     decompose: Any = None                     # the same thing said in other ops, for what records or has no kernel
+    gpu: Callable | None = None               # launches its kernel on DeviceArrays, if that is not in <module>_gpu
     view: bool = False                        # may the output share memory with the first input?
     samples: Callable = lambda rng: {}        # rng -> {kind: [argument tuples]}, for the tests
     formula: Callable | None = None           # the scalar formula of an elementwise op
@@ -240,8 +241,8 @@ def spell(name: str, star: str | None, names: tuple[str, ...], fixed: int) -> st
 def structured(rows: type) -> Op:
     """Class body -> Op: `forward` in NumPy, and for an input `x` its derivative `dx` written in ops.
 
-    Names in the body: forward, check, samples, view, outputs, reserve, decompose, dtypes, and either d<input> for each
-    differentiable input, or backward(dy, ..., wanted) with `differentiable = ("x", "weight")`.
+    Names in the body: forward, check, samples, view, outputs, reserve, decompose, gpu, dtypes, and either d<input> for
+    each differentiable input, or backward(dy, ..., wanted) with `differentiable = ("x", "weight")`.
     """
     body = dict(vars(rows))
     forward = body["forward"]
@@ -250,7 +251,7 @@ def structured(rows: type) -> Op:
     forward.__doc__ = rows.__doc__
     options = {
         k: body[k]
-        for k in ("check", "samples", "view", "outputs", "reserve", "decompose", "dtypes", "backward",
+        for k in ("check", "samples", "view", "outputs", "reserve", "decompose", "gpu", "dtypes", "backward",
                   "differentiable")
         if k in body
     }

@@ -12,14 +12,16 @@ from zoo.ops.op import PLAIN
 
 
 def function_of(op) -> Callable:
-    """The kernel launcher of an op: by formula, by name in the family's `_gpu` module, or by decomposition."""
+    """The kernel launcher of an op: by formula, its own, by name in the family's `_gpu` module, or by decomposition."""
     if op.formula is not None:
         from zoo.ops.pointwise_gpu import launcher
 
         function = launcher(op)
     else:
         module = f"{op.module}_gpu"
-        function = getattr(import_module(module), op.name, None) if op.module and find_spec(module) else None
+        function = op.gpu
+        if function is None and op.module and find_spec(module):
+            function = getattr(import_module(module), op.name, None)
         function = function or op.decompose
         if function is None:
             raise KernelError(f"{op.name}: no GPU kernel: {module} has no function of that name")
