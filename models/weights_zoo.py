@@ -17,6 +17,24 @@ DIGITS = Weights(
     labels="digits",
     note="white digits on black. Trained by `python -m zoo.train --model resnet20 --epochs 60`, then stored by "
     "`python -m zoo.hub convert last.safetensors resnet20_digits.safetensors --dtype float16`; the accuracy is that of "
-    "this file on the digits' own 8x8 pixels; enlarged to 64x64 they come out at 98.6 %. Data: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998, CC BY 4.0",
+    "this file on the digits' own 8x8 pixels; enlarged to 64x64 they come out at 98.6 %. Data: E. Alpaydin and "
+    "C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998, CC BY 4.0",
 )
-ROWS = (DIGITS,)
+CHARLM = Weights(
+    "charlm_kjv",
+    "zoo",
+    "package://zoo.models/charlm_kjv.safetensors",
+    "apache-2.0",
+    351_426,
+    sha256="dc410599422422be0cf8f84360718058926f78cf5feb4b5ec104da027df9df91",
+    size=705_940,
+    key_map="stanza_charlm",
+    dtype="float16",
+    num_classes=66,
+    labels=None,
+    note="trained by `python -m zoo.train text --epochs 12 --save-dtype float16` on nine tenths of Genesis, Proverbs "
+    "and Ecclesiastes (King James translation, public domain); the bits per character are those of this file on the "
+    "last tenth",
+    bits_per_character=1.909,
+)
+ROWS = (DIGITS, CHARLM)
