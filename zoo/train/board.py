@@ -36,7 +36,7 @@ class Board:
         self.config, self.writer = config, None
         if config.tensorboard:
             need_tensorboard()
-            from tensorboardX import SummaryWriter
+            from tensorboardX import SummaryWriter  # pyright: ignore[reportMissingImports]
 
             self.writer: Any = SummaryWriter(str(folder / "tensorboard"), purge_step=epoch)
 

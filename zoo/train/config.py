@@ -16,6 +16,7 @@ LEAST = {
     "weight_decay": 0, "workers": 0, "max_broken": 0, "warmup": 0, "clip": 0, "patience": 0, "save_steps": 0,
     "save_minutes": 0, "mixup": 0, "cutmix": 0,
 }
+OF_DIGITS: dict[str, tuple] = {"size": (8,), "augment": ("none",)}
 SHARES = ("val_fraction", "erase", "label_smoothing", "ema")           # at least 0, below 1
 
 
@@ -127,8 +128,9 @@ def check_together(config: Config) -> None:
         raise UsageError(f"--width: wants one of {', '.join(MODELS)} as --model, got {config.model}")
     if config.schedule == "plateau" and config.warmup:
         raise UsageError("--schedule plateau: goes with no --warmup")
-    if config.data == DIGITS and config.tta:
-        raise UsageError("--tta: a mirrored digit is another one")
+    for name in ("size", "augment", "erase", "tta") if config.data == DIGITS else ():
+        if getattr(config, name) not in (None, 0.0, False, *OF_DIGITS.get(name, ())):
+            raise UsageError(f"{flag(name)}: wants a folder as --data; the digits are as they are")
     validated = config.data != DIGITS or config.val_fraction
     if not validated and (config.patience or config.schedule == "plateau"):
         raise UsageError("--patience and --schedule plateau: want --val-fraction above 0")

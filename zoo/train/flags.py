@@ -49,7 +49,8 @@ def parse(arguments: list[str] | None = None) -> Config:
 
 def make_parser() -> Parser:
     """One flag for each field, in the fields' groups."""
-    parser = Parser(prog="python -m zoo.train [image]", allow_abbrev=False, description=DESCRIPTION,
+    parser = Parser(prog="python -m zoo.train", usage="python -m zoo.train [image] [options]",
+                    allow_abbrev=False, description=DESCRIPTION,
                     argument_default=argparse.SUPPRESS)
     parser.add_argument("--config", metavar="FILE", help="a TOML file whose keys are these options; flags come first")
     groups: dict[str, Any] = {}

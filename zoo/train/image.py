@@ -86,15 +86,16 @@ class ImageTask:
         }
 
     def digits_sets(self) -> dict[str, TensorDataset]:
-        """The embedded digits on the device, with the numbers of the samples."""
+        """The embedded digits with the numbers of the samples; on the device, unless workers hand them out."""
         config = self.config
+        place = "cpu" if config.workers else config.device
         train, test = (digits(train=part).tensors for part in (True, False))
         learned, held = hold_out(len(train[0]), config.val_fraction, config.seed)
         parts = {"train": train, "test": test}
         if len(held):
             parts |= {"train": [t[learned] for t in train], "val": [t[held] for t in train]}
-        cut = {part: [t[: config.limit or None].to(config.device) for t in tensors] for part, tensors in parts.items()}
-        return {part: TensorDataset(*tensors, zoo.arange(len(tensors[0]), device=config.device))
+        cut = {part: [t[: config.limit or None].to(place) for t in tensors] for part, tensors in parts.items()}
+        return {part: TensorDataset(*tensors, zoo.arange(len(tensors[0]), device=place))
                 for part, tensors in cut.items()}
 
     def labels(self, part: str) -> np.ndarray:
@@ -113,9 +114,12 @@ class ImageTask:
     def batches(self, part: str) -> DataLoader:
         """The loader of a part. Only that of the training part draws from the global generator."""
         config, train = self.config, part == "train"
-        options: dict[str, Any] = {"shuffle": True} if train else {"generator": Generator().manual_seed(config.seed)}
+        options: dict[str, Any] = {"num_workers": config.workers}
+        options |= {"shuffle": True} if train else {"generator": Generator().manual_seed(config.seed)}
         if self.parts:
-            options |= {"num_workers": config.workers, "collate_fn": collate, "pin_memory": True}
+            options |= {"collate_fn": collate, "pin_memory": True}
+        if train and config.workers:
+            options["persistent_workers"] = True
         return DataLoader(self.datasets[part], config.batch_size if train or self.parts else EVAL_BATCH, **options)
 
     def batch(self, loaded: list[Any]) -> Batch:

@@ -96,6 +96,12 @@ class Lint:
         if not self.left:
             self.close()
 
+    def __enter__(self) -> "Lint":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
     def close(self) -> None:
         """Takes the hooks off."""
         for hook in self.hooks:

@@ -36,7 +36,8 @@ def train(task: Any) -> float:
     """
     config, run, folder = task.config, Run(task), RunFolder(task.config)
     introduce(task, run, folder.restore(run))
-    with StopSignals() as stop, Board(folder.path, config, run.counts.epoch) as board:
+    board = Board(folder.path, config, run.counts.epoch)
+    with StopSignals() as stop, board, Lint(run.model, run.optimizer, warn):
         while not run.over and not run.counts.finished:
             row = train_epoch(task, run, folder, stop)
             if "val" in task.datasets:
@@ -59,7 +60,6 @@ def train_epoch(task: Any, run: Run, folder: RunFolder, stop: StopSignals) -> di
     counts, total = run.counts, len(run.batches)
     run.train_mode()
     begin, seen_before, speed = time.perf_counter(), counts.seen, 0.0
-    lint = Lint(run.model, run.optimizer, warn)
     left = run.batches if counts.batch < total else ()
     with progress(left, f"epoch {counts.epoch}/{run.config.epochs}", counts.batch, total) as bar:
         for loaded in bar:
@@ -77,7 +77,6 @@ def train_epoch(task: Any, run: Run, folder: RunFolder, stop: StopSignals) -> di
             if at_step and folder.due(counts.step):
                 folder.save(run)
             after_batch(run, folder, stop, batch.broken, at_step)
-    lint.close()
     seen = max(1, counts.seen)
     return {"epoch": counts.epoch, "loss": counts.total / seen, "accuracy": counts.correct / seen,
             "images_per_second": round(speed, 1)}

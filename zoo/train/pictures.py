@@ -33,13 +33,14 @@ class Pictures(Dataset):
         return len(self.numbers)
 
     def __getitem__(self, k: int) -> tuple[Any, int, int, str]:
-        from PIL import Image
+        from PIL import Image, UnidentifiedImageError
 
         path, label = self.folder.samples[self.numbers[k]]
         try:
             return self.transform(self.folder.loader(path)), label, k, ""
         except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:  # Pillow's ways to say it
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            reason = getattr(error, "strerror", None) or error
+            reason = "not a picture" if isinstance(error, UnidentifiedImageError) else reason
             return None, label, k, f"{path}: {reason}"
 
     def labels(self) -> np.ndarray:
