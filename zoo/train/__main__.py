@@ -8,9 +8,11 @@ from zoo.ops.errors import DeviceError
 from zoo.train.config import Config
 from zoo.train.errors import Stopped, TrainingError
 from zoo.train.flags import parse
+from zoo.train.text_config import TextConfig
+from zoo.train.text_config import parse as parse_text
 from zoo.utils.command_line import fail, run
 
-TASKS = ("image",)                       # the first is meant where none is named
+TASKS = ("image", "text")                # the first is meant where none is named
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,7 +24,8 @@ def start(arguments: list[str] | None) -> int:
     """Does what the command line says."""
     given = sys.argv[1:] if arguments is None else arguments
     task = given[0] if given and given[0] in TASKS else None
-    config = parse(given[1:] if task else given)
+    rest = given[1:] if task else given
+    config = parse_text(rest) if task == "text" else parse(rest)
     check_device(config.device)
     try:
         do(config)
@@ -31,13 +34,18 @@ def start(arguments: list[str] | None) -> int:
     return 0
 
 
-def do(config: Config) -> None:
+def do(config: Config | TextConfig) -> None:
     """Trains, evaluates or predicts."""
     import zoo
     from zoo.ops.threads import set_num_threads
 
     set_num_threads(config.threads)
     zoo.manual_seed(config.seed)
+    if isinstance(config, TextConfig):
+        from zoo.train.text import train as train_text
+
+        train_text(config)
+        return
     if config.predict:
         from zoo.train.without_training import predict
 

@@ -4,10 +4,8 @@ import dataclasses
 import time
 from typing import Any
 
-import zoo
 from zoo import hub
 from zoo.models.charlm import stanza_dict
-from zoo.ops.threads import set_num_threads
 from zoo.serialization import save
 from zoo.train.console import progress, say
 from zoo.train.errors import Stopped
@@ -29,8 +27,6 @@ def train(config: TextConfig) -> float:
         Stopped: by a signal; a checkpoint is there. TrainingError: the loss is not finite.
         UsageError: no text to train with. OSError: a file cannot be written.
     """
-    set_num_threads(config.threads)
-    zoo.manual_seed(config.seed)
     run = TextRun(config)
     folder = RunFolder(config)
     introduce(run, folder.restore(run))
