@@ -26,7 +26,7 @@ CHARLM = Weights(
     "package://zoo.models/charlm_kjv.safetensors",
     "apache-2.0",
     351_426,
-    sha256="dc410599422422be0cf8f84360718058926f78cf5feb4b5ec104da027df9df91",
+    sha256="7008a0ffc728f6853fd4917b9ac1f7ef4c7beb898f410548a1757140c26e7845",
     size=705_940,
     key_map="stanza_charlm",
     dtype="float16",

@@ -1,7 +1,8 @@
-"""Recurrent models: Stanza's, SpeechBrain's and docTR's files against torch, writing and scoring, classifier, translator."""
+"""Recurrent models: the files of Stanza, SpeechBrain and docTR against torch; writing, scoring, classifying."""
 import hashlib
 import io
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tests.hub_server import Client, HubServer
 from tests.test_hub_cli import said
 from zoo import checkpoint, hub, models
 from zoo.data.text import kjv
+from zoo.hub.__main__ import main
 from zoo.models import language_model, sampling
 from zoo.models import weights as weights_of
 from zoo.models.charlm import CharLM, stanza_dict
@@ -59,7 +61,7 @@ def seen_of(name, texts, cache):
 
 # -- Stanza
 
-def torch_charlm(cells=False, units=len(UNITS)):
+def torch_charlm(cells=False):
     """A torch module of Stanza's layout (stanza/models/common/char_model.py), written for this test; seeded weights."""
     import torch
 
@@ -82,11 +84,11 @@ def torch_charlm(cells=False, units=len(UNITS)):
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.char_emb = torch.nn.Embedding(units, EMBEDDING)
+            self.char_emb = torch.nn.Embedding(len(UNITS), EMBEDDING)
             self.charlstm = Lstm()
             self.charlstm_h_init = torch.nn.Parameter(torch.randn(1, 1, SIZE) * 0.3)
             self.charlstm_c_init = torch.nn.Parameter(torch.randn(1, 1, SIZE) * 0.3)
-            self.decoder = torch.nn.Linear(SIZE, units)
+            self.decoder = torch.nn.Linear(SIZE, len(UNITS))
 
         def outputs(self, ids):
             return self.charlstm(self.char_emb(ids), (self.charlstm_h_init, self.charlstm_c_init))[0]
@@ -355,21 +357,17 @@ def test_the_row_of_the_shipped_model_tells_the_truth():
     assert len(shipped) >= 2 and sum(shipped) <= 2_000_000
 
 
-def test_generate_on_the_command_line(capsys, monkeypatch):
+def test_generate_on_the_command_line(capsys):
     wanted = hub.load("charlm_kjv").generate("And God ", 30, seed=1, top_k=5)
-    out = said(capsys, "generate", "charlm_kjv", "--prompt", "And God ", "--length", "30", "--seed", "1", "--top-k", "5")
-    assert out == wanted + "\n"
-    found = said(capsys, "generate", "charlm_kjv", "--prompt", "And God ", "--length", "30", "--seed", "1", "--top-k",
-                 "5", "--json")
-    assert found["text"] == wanted
+    command = "generate", "charlm_kjv", "--prompt", "And God ", "--length", "30", "--seed", "1", "--top-k", "5"
+    assert said(capsys, *command) == wanted + "\n"
+    assert said(capsys, *command, "--json")["text"] == wanted
     assert "wants a character model" in said(capsys, "generate", "resnet20_digits", status=2)
     assert "top_p in (0, 1]" in said(capsys, "generate", "charlm_kjv", "--top-p", "7", status=2)
 
 
 def test_generate_streams(monkeypatch):
     """Each character is flushed before the next one is computed."""
-    import sys
-    from zoo.hub.__main__ import main
     states = []
 
     class Output(io.StringIO):

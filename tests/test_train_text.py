@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,8 +61,8 @@ def test_the_same_seed_gives_the_same_weights_and_half_precision_is_stored(tmp_p
         ("a", "0", ()), ("b", "20", ("--save-dtype", "float16"))))
     a, b = (checkpoint.read(f / "charlm.safetensors")["state_dict"] for f in (one, two))
     assert {x.dtype for x in b.values()} == {np.dtype(np.float16)}
-    for key in a:
-        np.testing.assert_array_equal(a[key].astype(np.float16), b[key])     # samples draw nothing from the run's numbers
+    for key in a:                              # samples draw nothing from the run's stream
+        np.testing.assert_array_equal(a[key].astype(np.float16), b[key])
     assert rows(two)[-1]["dtype"] == "float16"
 
 
@@ -169,7 +170,6 @@ def test_bad_texts_are_named(make, words, tmp_path, capsys):
     assert main(["text", *TINY, "--data", str(tmp_path), "--out", str(tmp_path / "runs")]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    import re
     assert re.search(words, err), err
     assert not (tmp_path / "runs").exists()
 
