@@ -263,6 +263,82 @@ def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad:
     return made if out is None else out.copy_(made)
 
 
+def triangle(name: str, indices, row: int, col: int, offset: int, dtype, device) -> Tensor:
+    """The row and column numbers of a triangle of a (row, col) matrix, as (2, count)."""
+    if row < 0 or col < 0:
+        raise ArgumentError(f"{name}: wants sizes of at least 0, got {row}, {col}")
+    found = np.stack(indices(row, offset, col)).astype(dtype_of(name, int64 if dtype is None else dtype))
+    return wrap(put(found, place(device)))
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None) -> Tensor:
+    """Row and column numbers of a (row, col) matrix's lower triangle, row by row: (2, count), int64.
+
+    offset > 0 takes that many diagonals above the main one as well, offset < 0 leaves out that many.
+
+    Raises:
+        ArgumentError (ValueError, RuntimeError): a negative size.
+
+    Example:
+        >>> import zoo
+        >>> zoo.tril_indices(2, 2).tolist()
+        [[0, 1, 1], [0, 0, 1]]
+    """
+    return triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype=None, device=None) -> Tensor:
+    """Row and column numbers of a (row, col) matrix's upper triangle, row by row: (2, count), int64.
+
+    offset > 0 leaves out that many diagonals from the main one on, offset < 0 takes that many below it as well.
+
+    Raises:
+        ArgumentError (ValueError, RuntimeError): a negative size.
+
+    Example:
+        >>> import zoo
+        >>> zoo.triu_indices(2, 2).tolist()
+        [[0, 0, 1], [0, 1, 1]]
+    """
+    return triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device)
+
+
+def empty_permuted(size, physical_layout, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+    """A tensor of `size` of undefined contents whose dims lie in memory in the order physical_layout.
+
+    Raises:
+        ArgumentError (ValueError, RuntimeError): physical_layout is no order of all dims.
+
+    Example:
+        >>> import zoo
+        >>> zoo.empty_permuted((2, 3), (1, 0)).stride()
+        (1, 2)
+    """
+    size, order = shape_of("empty_permuted", (size,)), tuple(physical_layout)
+    if sorted(order) != list(range(len(size))):
+        raise ArgumentError(f"empty_permuted: wants each of the {len(size)} dims once, got {order}")
+    made = empty([size[d] for d in order], dtype=dtype, device=device)
+    return leaf(made.permute([order.index(d) for d in range(len(size))]).array, requires_grad)
+
+
+def frombuffer(buffer: Any, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A 1-d tensor on the memory of a bytes-like object: `count` elements (all) from byte `offset` on.
+
+    Raises:
+        ArgumentError (ValueError, RuntimeError): the buffer has fewer elements.
+
+    Example:
+        >>> import zoo
+        >>> zoo.frombuffer(bytearray([1, 2, 3]), dtype=zoo.uint8, offset=1)
+        tensor([2, 3], dtype=zoo.uint8)
+    """
+    try:
+        array = np.frombuffer(buffer, dtype_of("frombuffer", dtype), count, offset)
+    except ValueError as error:
+        raise ArgumentError(f"frombuffer: {error}") from None
+    return leaf(array, requires_grad)
+
+
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A 0-d tensor."""
     return full((), s, dtype=default_dtype() if dtype is None else dtype, device=device, requires_grad=requires_grad)
@@ -303,6 +379,10 @@ FUNCTIONS = {
         linspace,
         logspace,
         eye,
+        tril_indices,
+        triu_indices,
+        empty_permuted,
+        frombuffer,
         scalar_tensor,
     )
 }

@@ -71,7 +71,32 @@ def get_device(self: Tensor) -> int:
     return (self.device.index or 0) if self.is_cuda else -1
 
 
+def typename(obj: Any) -> str:
+    """The name of an object's type: "zoo.FloatTensor" for a Tensor, else module and class.
+
+    Example:
+        >>> import zoo
+        >>> zoo.typename(zoo.ones(2))
+        'zoo.FloatTensor'
+    """
+    if isinstance(obj, Tensor):
+        return type_method(obj)
+    kind = type(obj)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Have both the same shape?"""
+    return self.shape == other.shape
+
+
+FUNCTIONS = {f.__name__: f for f in (typename, is_same_size, get_device)}
+FUNCTIONS |= {name: getattr(Tensor, name) for name in ("detach", "is_inference")}
 METHODS = {
+    "is_same_size": is_same_size,
+    "is_conj": lambda self: False,
+    "is_neg": lambda self: False,
+    "is_shared": lambda self: False,
     "type": type_method,
     "get_device": get_device,
     "ndimension": Tensor.dim,

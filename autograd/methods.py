@@ -7,10 +7,11 @@ from zoo.autograd.numpy_names import numpy_names
 from zoo.autograd.printing import tensor_repr
 from zoo.autograd.tensor import Tensor
 from zoo.ops.face.getitem import getitem
+from zoo.ops.face.pointwise import UNARY as UNARY_OPS
 from zoo.ops.op import OPS, Op
 
 FACES = ("pointwise", "activation", "reduce", "sort", "matmul", "norm", "loss", "conv", "pool", "shape", "split",
-         "join", "index", "sets", "rnn")
+         "join", "index", "sets", "rnn", "parts", "calculus", "statistics", "special", "warp")
 OPERATORS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "floordiv": "floor_divide",
              "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
              "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "matmul": "matmul"}
@@ -49,6 +50,13 @@ def bind_operators() -> None:
         if special in OPERATORS:
             setattr(Tensor, f"__r{special}__", lambda a, b, call=call: call(b, a))
             setattr(Tensor, f"__i{special}__", inplace.in_place(name, OPS[name]))
+
+
+def in_place_functions() -> dict:
+    """`relu_(x)` and the like: those of Tensor's methods in place that torch has as functions too."""
+    names = (*UNARY_OPS, "celu", "clamp", "clamp_max", "clamp_min", "clip", "detach", "fill", "ldexp", "logit",
+             "nan_to_num", "relu", "selu", "threshold", "xlogy", "zero")
+    return {f"{name}_": getattr(Tensor, f"{name}_") for name in names if hasattr(Tensor, f"{name}_")}
 
 
 def attach() -> None:

@@ -391,3 +391,13 @@ class sinc:
     def dx(dy, x):
         t = where(x == 0, 1.0, x * 3.141592653589793)
         return where(x == 0, 0.0, dy * 3.141592653589793 * ((t * cos(t) - sin(t)) / (t * t)))
+
+
+@elementwise
+class entr:
+    """-x log(x), 0 at 0 and -inf below."""
+    kind, refuses, domain = "float", "complex", (0.2, 2.0)
+    def f(x):
+        t = where(x <= 0, 1.0, x)
+        return where(x < 0, -1e300 * 1e300, where(x == 0, 0.0, -t * log(t)))
+    def dx(dy, x): return dy * (-log(x) - 1)

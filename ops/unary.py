@@ -227,3 +227,17 @@ class rad2deg:
     kind, refuses = "float", "complex"
     def f(x): return x * 57.29577951308232
     def dx(dy): return dy * 57.29577951308232
+
+
+@elementwise
+class angle:
+    """The angle of a real number in the complex plane: 0, or pi below 0; nan stays.
+
+    Example:
+        >>> import zoo
+        >>> zoo.angle(zoo.tensor([1.0, -2.0]))
+        tensor([0.0000, 3.1416])
+    """
+    kind, refuses = "float", "complex"
+    def f(x): return where(x == x, where(x < 0, 3.141592653589793, sign(x) * 0.0), x)
+    def dx(dy): return sign(dy) * 0.0

@@ -18,6 +18,7 @@ from zoo.autograd.mode import no_grad as no_grad
 from zoo.autograd.mode import set_grad_enabled as set_grad_enabled
 from zoo.autograd.numpy_names import numpy_names as _numpy_names
 from zoo.autograd.printing import set_printoptions as set_printoptions
+from zoo.autograd.size import Size as Size
 from zoo.autograd.tensor import Tensor as Tensor
 from zoo.ops import dtypes as _dtypes
 from zoo.ops.device import default_device as get_default_device
@@ -56,6 +57,7 @@ if _TYPE_CHECKING:
     from zoo import cuda as cuda
     from zoo import data as data
     from zoo import hub as hub
+    from zoo import jit as jit
     from zoo import linalg as linalg
     from zoo import models as models
     from zoo import nn as nn
@@ -63,20 +65,24 @@ if _TYPE_CHECKING:
     from zoo import random as random
     from zoo import serialization as serialization
     from zoo import special as special
+    from zoo import testing as testing
     from zoo import utils as utils
+    from zoo.jit import compile as compile
     from zoo.serialization import load as load
     from zoo.serialization import save as save
 
 # What is loaded when it is first asked for: `import zoo` alone stays quick.
-_MODULES = ("amp", "backends", "checkpoint", "cuda", "data", "hub", "linalg", "models", "nn", "optim", "random",
-            "serialization", "special", "utils")
-_LATE = {"load": "zoo.serialization", "save": "zoo.serialization"}
+_MODULES = ("amp", "backends", "checkpoint", "cuda", "data", "hub", "jit", "linalg", "models", "nn", "optim", "random",
+            "serialization", "special", "testing", "utils")
+_LATE = {"compile": "zoo.jit", "load": "zoo.serialization", "save": "zoo.serialization"}
 
 for _face in _methods.faces():
     globals().update({_name: _numpy_names(getattr(_face, _name)) for _name in _face.FUNCTIONS})
 globals().update(_creation.FUNCTIONS)
 globals().update(_random.FUNCTIONS)
 globals().update(_legacy.TYPES)
+globals().update(_legacy.FUNCTIONS)
+globals().update(_methods.in_place_functions())
 globals().update(_autocast.FUNCTIONS)
 
 inf, nan, pi, e = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045
@@ -85,7 +91,7 @@ bool = _dtypes.bool_
 float, double, half = float32, float64, float16
 int, long, short = int32, int64, int16
 dtype = type(float32)
-Size = tuple        # a shape is a plain tuple
+cfloat, cdouble = complex64, complex128
 
 
 def __getattr__(name: str):

@@ -143,7 +143,9 @@ def plain(value):
     """Nested lists of numbers and 0-d arrays as numbers."""
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
-    return fetch(getattr(value, "array", value)).tolist() if hasattr(value, "dtype") else value
+    if isinstance(value, np.generic) or not hasattr(value, "dtype"):
+        return value
+    return fetch(getattr(value, "array", value)).tolist()
 
 
 def beside(i, x):

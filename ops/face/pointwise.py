@@ -12,7 +12,7 @@ BINARY = ("addcdiv", "addcmul", "atan2", "bitwise_and", "bitwise_left_shift", "b
           "bitwise_xor", "clamp_max", "clamp_min", "copysign", "eq", "floor_divide", "fmax", "fmin", "fmod", "ge", "gt",
           "hypot", "le", "lerp", "logaddexp", "logaddexp2", "logical_and", "logical_or", "logical_xor", "lt", "maximum",
           "minimum", "mul", "ne", "nextafter", "pow", "remainder", "xlogy")
-UNARY = ("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "deg2rad",
+UNARY = ("abs", "acos", "acosh", "angle", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "deg2rad",
          "digamma", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "frac", "isfinite", "isinf", "isnan",
          "lgamma", "log", "log1p", "log2", "log10", "logical_not", "neg", "positive", "rad2deg", "reciprocal", "round",
          "rsqrt", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc")

@@ -317,11 +317,6 @@ def atleast(tensors, function):
 
 # -- windows
 
-def strided(input, size, stride, storage_offset=None):
-    start = input.storage_offset() if hasattr(input, "storage_offset") else 0
-    return as_strided_op(input, tuple(size), tuple(stride), 0 if storage_offset is None else storage_offset - start)
-
-
 def as_strided(input, size, stride, storage_offset=None):
     """A view of input's memory with any sizes and strides (in elements), which may overlap; input is contiguous.
 
@@ -331,7 +326,7 @@ def as_strided(input, size, stride, storage_offset=None):
             [1, 2],
             [2, 3]])
     """
-    return strided(input, size, stride, storage_offset)
+    return as_strided_op(input, tuple(size), tuple(stride), storage_offset or 0)
 
 
 def diagonal(input, offset=0, dim1=0, dim2=1):

@@ -19,7 +19,7 @@ def main(fill):
     rng = np.random.RandomState(0)
     x = torch.as_tensor(rng.randn(12, 10).astype(np.float32))
     y = torch.as_tensor(rng.randn(12, 1).astype(np.float32))
-    model = nn.Sequential(nn.Linear(10, 8), nn.BatchNorm1d(8), nn.SiLU(), nn.Linear(8, 1))
+    model = nn.Sequential(nn.Linear(10, 8, bias=False), nn.BatchNorm1d(8), nn.SiLU(), nn.Linear(8, 1))
     fill(model)
     average = copy.deepcopy(model).requires_grad_(False)
     decay, no_decay = [], []
@@ -49,4 +49,4 @@ def main(fill):
         assert (x @ x.t()).dtype == torch.bfloat16
     flat = nn.utils.parameters_to_vector(average.parameters())
     nn.utils.vector_to_parameters(flat * 2, average.parameters())
-    return log, flat.numpy(), average[0].bias.numpy()
+    return log, flat.numpy(), average[3].bias.numpy()

@@ -19,6 +19,7 @@ from zoo.nn.activation import Mish as Mish
 from zoo.nn.activation import PReLU as PReLU
 from zoo.nn.activation import ReLU as ReLU
 from zoo.nn.activation import ReLU6 as ReLU6
+from zoo.nn.activation import RReLU as RReLU
 from zoo.nn.activation import Sigmoid as Sigmoid
 from zoo.nn.activation import SiLU as SiLU
 from zoo.nn.activation import Softmax as Softmax
@@ -49,6 +50,7 @@ from zoo.nn.dropout import Dropout3d as Dropout3d
 from zoo.nn.dropout import FeatureAlphaDropout as FeatureAlphaDropout
 from zoo.nn.linear import Bilinear as Bilinear
 from zoo.nn.linear import Embedding as Embedding
+from zoo.nn.linear import EmbeddingBag as EmbeddingBag
 from zoo.nn.linear import Flatten as Flatten
 from zoo.nn.linear import Identity as Identity
 from zoo.nn.linear import Linear as Linear
@@ -65,6 +67,7 @@ from zoo.nn.loss import KLDivLoss as KLDivLoss
 from zoo.nn.loss import L1Loss as L1Loss
 from zoo.nn.loss import MarginRankingLoss as MarginRankingLoss
 from zoo.nn.loss import MSELoss as MSELoss
+from zoo.nn.loss import MultiLabelMarginLoss as MultiLabelMarginLoss
 from zoo.nn.loss import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
 from zoo.nn.loss import MultiMarginLoss as MultiMarginLoss
 from zoo.nn.loss import NLLLoss as NLLLoss
@@ -72,6 +75,7 @@ from zoo.nn.loss import PoissonNLLLoss as PoissonNLLLoss
 from zoo.nn.loss import SmoothL1Loss as SmoothL1Loss
 from zoo.nn.loss import SoftMarginLoss as SoftMarginLoss
 from zoo.nn.loss import TripletMarginLoss as TripletMarginLoss
+from zoo.nn.loss import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
 from zoo.nn.module import Module as Module
 from zoo.nn.norm import BatchNorm1d as BatchNorm1d
 from zoo.nn.norm import BatchNorm2d as BatchNorm2d
@@ -98,6 +102,7 @@ from zoo.nn.padding import ReplicationPad3d as ReplicationPad3d
 from zoo.nn.padding import ZeroPad1d as ZeroPad1d
 from zoo.nn.padding import ZeroPad2d as ZeroPad2d
 from zoo.nn.padding import ZeroPad3d as ZeroPad3d
+from zoo.nn.parallel import DataParallel as DataParallel
 from zoo.nn.parameter import Buffer as Buffer
 from zoo.nn.parameter import Parameter as Parameter
 from zoo.nn.pooling import AdaptiveAvgPool1d as AdaptiveAvgPool1d

@@ -4,7 +4,7 @@ from zoo.autograd.creation import full
 from zoo.nn import functional as F  # noqa: N812
 from zoo.nn.module import Module
 from zoo.nn.parameter import Parameter
-from zoo.ops.errors import ShapeError
+from zoo.ops.errors import ArgumentError, ShapeError
 
 
 class InPlace(Module):
@@ -36,6 +36,33 @@ class ReLU6(InPlace):
 
     def forward(self, input):  # noqa: A002
         return F.relu6(input, self.inplace)
+
+
+class RReLU(InPlace):
+    """x where x >= 0, else a x: a from U(lower, upper) for each element in training, else their mean.
+
+    Raises:
+        ArgumentError (ValueError, RuntimeError): lower > upper.
+
+    Source: B. Xu et al., arXiv 1505.00853.
+
+    Example:
+        >>> import zoo
+        >>> zoo.nn.RReLU(0.25, 0.75).eval()(zoo.tensor([-1.0, 2.0]))
+        tensor([-0.5000,  2.0000])
+    """
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False):
+        super().__init__(inplace)
+        if lower > upper:
+            raise ArgumentError(f"RReLU: wants lower <= upper, got {lower} and {upper}")
+        self.lower, self.upper = lower, upper
+
+    def forward(self, input):  # noqa: A002
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
 
 
 class SELU(InPlace):

@@ -4,6 +4,7 @@ from importlib import import_module as _import_module
 from pkgutil import iter_modules as _iter_modules
 
 from zoo.autograd.dropout import NN_FUNCTIONS as _DROPOUT
+from zoo.autograd.random_activations import NN_FUNCTIONS as _RANDOM
 from zoo.ops import face as _face
 
 
@@ -24,8 +25,8 @@ def _in_place(function):
     return call
 
 
-globals().update(_collect(), **_DROPOUT)
-for _name in ("relu", "leaky_relu", "elu", "celu", "selu", "hardtanh", "threshold"):
+globals().update(_collect(), **_DROPOUT, **_RANDOM)
+for _name in ("relu", "leaky_relu", "elu", "celu", "selu", "hardtanh", "threshold", "rrelu"):
     globals()[f"{_name}_"] = _in_place(globals()[_name])
 
 

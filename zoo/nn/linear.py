@@ -179,6 +179,52 @@ class Embedding(Module):
         return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, embeddings, freeze)
 
 
+class EmbeddingBag(Module):
+    r"""The sum, mean or maximum of the rows of a table that each bag of numbers names; see F.embedding_bag.
+
+    Shape: (B, n) integers, or (N,) with offsets (B,) -> (B, embedding_dim); weight (num_embeddings, embedding_dim) from
+    N(0, 1). The row `padding_idx` is zero at the start and does not count.
+
+    Example:
+        >>> import zoo
+        >>> zoo.nn.EmbeddingBag(10, 3)(zoo.tensor([1, 2, 4, 5]), zoo.tensor([0, 3])).shape
+        (2, 3)
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight=None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        rows = Embedding(num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+                         _weight, device=device, dtype=dtype)
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, rows.padding_idx
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
+        self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
+        self.weight = rows.weight
+
+    def forward(self, input, offsets=None, per_sample_weights=None):  # noqa: A002
+        return F.embedding_bag(
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
+            per_sample_weights, self.include_last_offset, self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        text = f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+        return text + ("" if self.padding_idx is None else f", padding_idx={self.padding_idx}")
+
+
 class Flatten(Module):
     """Joins the dimensions from start_dim to end_dim.
 

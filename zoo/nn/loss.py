@@ -4,6 +4,7 @@ from typing import Any
 
 from zoo.nn import functional as F  # noqa: N812
 from zoo.nn.module import Module
+from zoo.ops.face.loss import triplet_margin_with_distance_loss
 
 
 def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
@@ -242,6 +243,40 @@ class TripletMarginLoss(HingeEmbeddingLoss):
         return F.triplet_margin_loss(
             anchor, positive, negative, self.margin, self.p, self.eps, self.swap, reduction=self.reduction
         )
+
+
+class TripletMarginWithDistanceLoss(Loss):
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) for any function d of two tensors.
+
+    Args:
+        distance_function: d; by default pairwise_distance. margin: > 0.
+        swap: take d(positive, negative) where that is less. reduction: mean, sum or none.
+
+    Example:
+        >>> import zoo
+        >>> loss = zoo.nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).abs().sum(-1))
+        >>> loss(zoo.zeros(2, 3), zoo.zeros(2, 3), zoo.ones(2, 3) * 0.1).item() < 1
+        True
+    """
+
+    def __init__(
+        self, *, distance_function: Any = None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"
+    ):
+        super().__init__(reduction=reduction)
+        self.distance_function, self.margin, self.swap = distance_function, margin, swap
+
+    def forward(self, anchor, positive, negative):
+        return triplet_margin_with_distance_loss(
+            anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap,
+            reduction=self.reduction,
+        )
+
+
+class MultiLabelMarginLoss(Loss):
+    """The sum over right classes j and wrong ones i of max(0, 1 - input[j] + input[i]), over C; input (N, C) or (C,)."""
+
+    def forward(self, input, target):  # noqa: A002
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiMarginLoss(WeightedLoss):
