@@ -1,0 +1,240 @@
+"""Attention in tiles of the matrix of weights: one kernel forward, two backward; the weights never leave the chip.
+
+Source: T. Dao, "FlashAttention-2", arXiv 2307.08691, sections 3.1 and 3.2; dropout's mask is drawn again by counter.
+"""
+from typing import NamedTuple
+
+import triton
+import triton.language as tl
+
+from zoo.ops import attention as contract
+from zoo.ops import cuda
+from zoo.ops.cuda import DeviceArray
+from zoo.ops.layout_gpu import power_of_two
+from zoo.ops.matmul_gpu import kind_of
+from zoo.ops.norm_gpu import dense, wide_of
+from zoo.ops.random import scale_of, threshold
+from zoo.ops.random_gpu import four_words
+
+WIDEST = 512            # widths of heads above it run in other ops
+
+
+@triton.jit
+def tile(x, rows, columns, COUNT, WIDTH):
+    """Rows of x (COUNT, WIDTH), zeros beyond."""
+    inside = (rows < COUNT)[:, None] & (columns < WIDTH)[None, :]
+    return tl.load(x + rows.to(tl.int64)[:, None] * WIDTH + columns[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def scores_of(q, k, bias, z, rm, rn, L, S, H, strides, scale, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
+              WIDE: tl.constexpr):
+    """scale * q k^T + bias for rows rm of q (BM, BE) and rn of k (BN, BE) of head z; -inf where nothing is seen."""
+    s = tl.dot(q, tl.trans(k), input_precision=PRECISION, out_dtype=WIDE) * scale.to(WIDE)
+    seen = (rm < L)[:, None] & (rn < S)[None, :]
+    if bias is not None:
+        first = bias + (z // H).to(tl.int64) * strides[0] + (z % H).to(tl.int64) * strides[1]
+        at = rm.to(tl.int64)[:, None] * strides[2] + rn.to(tl.int64)[None, :] * strides[3]
+        s += tl.load(first + at, mask=seen, other=0.0).to(WIDE)
+    if CAUSAL:
+        seen = seen & (rn[None, :] <= rm[:, None])
+    return tl.where(seen, s, float("-inf"))
+
+
+@triton.jit
+def dropped(x, z, rm, rn, L, S, seed, offset, cut, factor, DROP: tl.constexpr):
+    """x (BM, BN) times dropout's mask: element (z, row, column) of a draw for (heads, L, S)."""
+    if DROP:
+        element = (z.to(tl.int64) * L + rm)[:, None] * S + rn[None, :]
+        a, b, c, d = four_words(seed, offset, element // 4)
+        word = element % 4
+        drawn = tl.where(word == 0, a, tl.where(word == 1, b, tl.where(word == 2, c, d)))
+        x = tl.where((drawn >> 8).to(tl.int64) >= cut, x * factor.to(x.dtype), 0.0)
+    return x
+
+
+@triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
+def attend(q, k, v, bias, y, lse, L, S, E, V, H, strides, scale: "fp64", seed: "i64", offset: "i64",  # noqa: F821
+           cut: "i64", factor: "fp64", CAUSAL: tl.constexpr, DROP: tl.constexpr, WIDE: tl.constexpr,  # noqa: F821
+           PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr, BV: tl.constexpr):
+    """y (heads, L, V), lse (heads, L) from q (heads, L, E), k (heads, S, E), v (heads, S, V), heads = B * H.
+
+    bias (B, H, L, S) at `strides`, or None. Grid: (ceil(L / BM), heads).
+    """
+    z = tl.program_id(1)
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    re, rv = tl.arange(0, BE), tl.arange(0, BV)
+    head = z.to(tl.int64)
+    queries = tile(q + head * L * E, rm, re, L, E)
+    most = tl.full((BM,), float("-inf"), WIDE)
+    total = tl.zeros((BM,), WIDE)
+    out = tl.zeros((BM, BV), WIDE)
+    end = S
+    if CAUSAL:
+        end = tl.minimum(S, (tl.program_id(0) + 1) * BM)
+    for j in range(0, end, BN):
+        rn = j + tl.arange(0, BN)
+        keys = tile(k + head * S * E, rn, re, S, E)
+        s = scores_of(queries, keys, bias, z, rm, rn, L, S, H, strides, scale, CAUSAL, PRECISION, WIDE)
+        up = tl.maximum(most, tl.max(s, 1))
+        safe = tl.where(up == float("-inf"), 0.0, up)
+        w = tl.exp(s - safe[:, None])
+        shrink = tl.exp(most - safe)
+        total = total * shrink + tl.sum(w, 1)
+        w = dropped(w, z, rm, rn, L, S, seed, offset, cut, factor, DROP)
+        values = tile(v + head * S * V, rn, rv, S, V)
+        out = tl.dot(w.to(values.dtype), values, out * shrink[:, None], input_precision=PRECISION, out_dtype=WIDE)
+        most = up
+    out = out / tl.where(total == 0, 1.0, total)[:, None]
+    inside = (rm < L)[:, None] & (rv < V)[None, :]
+    tl.store(y + (head * L + rm)[:, None] * V + rv[None, :], out.to(y.dtype.element_ty), mask=inside)
+    tl.store(lse + head * L + rm, tl.where(total == 0, float("-inf"), most + tl.log(total)), mask=rm < L)
+
+
+@triton.jit
+def weights_and_slope(queries, keys, values, g, outputs, bias, lse, z, rm, rn, L, S, H, strides, scale, seed, offset,
+                      cut, factor, CAUSAL: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr,
+                      WIDE: tl.constexpr):
+    """A tile's weights after dropout (BM, BN), and the gradient of its scores, from tiles of all that is known."""
+    s = scores_of(queries, keys, bias, z, rm, rn, L, S, H, strides, scale, CAUSAL, PRECISION, WIDE)
+    most = tl.load(lse + z.to(tl.int64) * L + rm, mask=rm < L, other=0.0)
+    w = tl.exp(s - tl.where(most == float("-inf"), 0.0, most)[:, None])
+    mean = tl.sum(g.to(WIDE) * outputs.to(WIDE), 1)
+    dw = tl.dot(g, tl.trans(values), input_precision=PRECISION, out_dtype=WIDE)
+    ds = w * (dropped(dw, z, rm, rn, L, S, seed, offset, cut, factor, DROP) - mean[:, None])
+    return dropped(w, z, rm, rn, L, S, seed, offset, cut, factor, DROP), ds
+
+
+@triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
+def grad_query(q, k, v, bias, y, lse, dy, dq, dscores, L, S, E, V, H, strides, scale: "fp64", seed: "i64",  # noqa: F821
+               offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr, DROP: tl.constexpr,  # noqa: F821
+               WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr,
+               BV: tl.constexpr):
+    """dq (heads, L, E), and dscores (heads, L, S) unless None; the others as `attend`. Grid: (ceil(L / BM), heads)."""
+    z = tl.program_id(1)
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    re, rv = tl.arange(0, BE), tl.arange(0, BV)
+    head = z.to(tl.int64)
+    queries = tile(q + head * L * E, rm, re, L, E)
+    outputs = tile(y + head * L * V, rm, rv, L, V)
+    g = tile(dy + head * L * V, rm, rv, L, V)
+    total = tl.zeros((BM, BE), WIDE)
+    end = S
+    if CAUSAL:
+        end = tl.minimum(S, (tl.program_id(0) + 1) * BM)
+    for j in range(0, end, BN):
+        rn = j + tl.arange(0, BN)
+        keys = tile(k + head * S * E, rn, re, S, E)
+        values = tile(v + head * S * V, rn, rv, S, V)
+        _, ds = weights_and_slope(queries, keys, values, g, outputs, bias, lse, z, rm, rn, L, S, H, strides, scale,
+                                  seed, offset, cut, factor, CAUSAL, DROP, PRECISION, WIDE)
+        if dscores is not None:
+            inside = (rm < L)[:, None] & (rn < S)[None, :]
+            tl.store(dscores + (head * L + rm)[:, None] * S + rn[None, :], ds, mask=inside)
+        total = tl.dot(ds.to(keys.dtype), keys, total, input_precision=PRECISION, out_dtype=WIDE)
+    inside = (rm < L)[:, None] & (re < E)[None, :]
+    total = total * scale.to(WIDE)
+    tl.store(dq + (head * L + rm)[:, None] * E + re[None, :], total.to(dq.dtype.element_ty), mask=inside)
+
+
+@triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
+def grad_key_value(q, k, v, bias, y, lse, dy, dk, dv, L, S, E, V, H, strides, scale: "fp64", seed: "i64",  # noqa: F821
+                   offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr, DROP: tl.constexpr,  # noqa: F821
+                   WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr,
+                   BV: tl.constexpr):
+    """dk (heads, S, E), dv (heads, S, V); the others as `attend`. Grid: (ceil(S / BN), heads)."""
+    z = tl.program_id(1)
+    rn = tl.program_id(0) * BN + tl.arange(0, BN)
+    re, rv = tl.arange(0, BE), tl.arange(0, BV)
+    head = z.to(tl.int64)
+    keys = tile(k + head * S * E, rn, re, S, E)
+    values = tile(v + head * S * V, rn, rv, S, V)
+    total_k = tl.zeros((BN, BE), WIDE)
+    total_v = tl.zeros((BN, BV), WIDE)
+    begin = 0
+    if CAUSAL:
+        begin = tl.program_id(0) * BN // BM * BM
+    for i in range(begin, L, BM):
+        rm = i + tl.arange(0, BM)
+        queries = tile(q + head * L * E, rm, re, L, E)
+        outputs = tile(y + head * L * V, rm, rv, L, V)
+        g = tile(dy + head * L * V, rm, rv, L, V)
+        w, ds = weights_and_slope(queries, keys, values, g, outputs, bias, lse, z, rm, rn, L, S, H, strides, scale,
+                                  seed, offset, cut, factor, CAUSAL, DROP, PRECISION, WIDE)
+        total_v = tl.dot(tl.trans(w.to(g.dtype)), g, total_v, input_precision=PRECISION, out_dtype=WIDE)
+        total_k = tl.dot(tl.trans(ds.to(queries.dtype)), queries, total_k, input_precision=PRECISION, out_dtype=WIDE)
+    total_k = total_k * scale.to(WIDE)
+    at = (head * S + rn)[:, None]
+    tl.store(dk + at * E + re[None, :], total_k.to(dk.dtype.element_ty), mask=(rn < S)[:, None] & (re < E)[None, :])
+    tl.store(dv + at * V + rv[None, :], total_v.to(dv.dtype.element_ty), mask=(rn < S)[:, None] & (rv < V)[None, :])
+
+
+class Sizes(NamedTuple):
+    """B * H heads of L rows and S keys, of widths E and V."""
+    heads: int
+    L: int
+    S: int
+    E: int
+    V: int
+
+
+def _sizes(query: DeviceArray, value: DeviceArray) -> Sizes:
+    b, h, length, width = query.shape
+    return Sizes(b * h, length, value.shape[2], width, value.shape[3])
+
+
+def _common(query, bias, sizes: Sizes, causal, scale, p, seed, offset) -> tuple[tuple, dict]:
+    """The arguments and constants that all kernels share, after the arrays."""
+    be, bv = (max(16, power_of_two(n)) for n in (sizes.E, sizes.V))
+    wide = max(be, bv) * query.dtype.itemsize               # bytes of a row: three or four tiles share the memory
+    side = 64 if wide <= 256 else 32 if wide <= 1024 else 16
+    strides = (0,) * 4 if bias is None else tuple(
+        0 if n == 1 else stride for n, stride in zip(bias.shape, dense_strides(bias.shape), strict=True))
+    numbers = (*sizes[1:], query.shape[1], strides, float(scale), seed, offset, threshold(p), float(scale_of(p)))
+    constants = dict(CAUSAL=bool(causal), DROP=p > 0, WIDE=wide_of(query.dtype),
+                     PRECISION="tf32" if kind_of(query.dtype) == "tf32" else "ieee", BM=side, BN=side, BE=be, BV=bv,
+                     num_warps=4)
+    return numbers, constants
+
+
+def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides, in elements, of a contiguous array."""
+    found = [1]
+    for n in reversed(shape[1:]):
+        found.append(found[-1] * n)
+    return tuple(reversed(found))
+
+
+def attention(query, key, value, bias, causal, scale, p, seed, offset):
+    specs = contract.attention.check(query, key, value, bias, causal, scale, p, seed, offset)
+    sizes = _sizes(query, value)
+    if max(sizes.E, sizes.V) > WIDEST:
+        return contract.attention.decompose(query, key, value, bias, causal, scale, p, seed, offset)
+    y, lse = (cuda.empty(s.shape, s.dtype, query.device) for s in specs)
+    if lse.size:
+        q, k, v, b = (None if x is None else dense(x) for x in (query, key, value, bias))
+        numbers, constants = _common(q, b, sizes, causal, scale, p, seed, offset)
+        cuda.launch(attend, (-(-sizes.L // constants["BM"]), sizes.heads), q, k, v, b, y, lse, *numbers, **constants)
+    return y, lse
+
+
+def attention_grad(dy, query, key, value, bias, y, lse, causal, scale, p, seed, offset, want_bias):
+    sizes = _sizes(query, value)
+    if max(sizes.E, sizes.V) > WIDEST or not (sizes.heads and sizes.L and sizes.S):
+        return contract.attention_grad.decompose(dy, query, key, value, bias, y, lse, causal, scale, p, seed, offset,
+                                                 want_bias)
+    g, q, k, v, b, y, lse = (None if x is None else dense(x) for x in (dy, query, key, value, bias, y, lse))
+    dq, dk, dv = (cuda.empty(x.shape, x.dtype, x.device) for x in (q, k, v))
+    dscores = None
+    if want_bias:
+        dscores = cuda.empty((*query.shape[:3], sizes.S), lse.dtype, q.device)
+        if causal:
+            cuda.fill_bytes(dscores)                        # tiles that nobody sees are not visited
+    numbers, constants = _common(q, b, sizes, causal, scale, p, seed, offset)
+    cuda.launch(grad_query, (-(-sizes.L // constants["BM"]), sizes.heads), q, k, v, b, y, lse, g, dq, dscores, *numbers,
+                **constants)
+    cuda.launch(grad_key_value, (-(-sizes.S // constants["BN"]), sizes.heads), q, k, v, b, y, lse, g, dk, dv, *numbers,
+                **constants)
+    dbias = cuda.empty((0,), q.dtype, q.device) if dscores is None else contract.cast(
+        contract.sum_to(dscores, tuple(bias.shape)), q.dtype)
+    return dq, dk, dv, dbias
