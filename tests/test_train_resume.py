@@ -52,7 +52,7 @@ def kill(process: subprocess.Popen, folder, inside: bool, moment: random.Random)
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_killed_20_times_it_ends_in_the_same_bits(workers, tmp_path):
     """Every kill is answered by --resume; the steps in finished checkpoints are not done again."""
-    options = [*SMALL, *RICH, "--epochs", "60", "--save-steps", "1", "--workers", workers]
+    options = [*SMALL, *RICH, "--epochs", "40", "--save-steps", "1", "--workers", workers]
     whole = train(tmp_path / "whole", *options)
     moment, in_write, kills = random.Random(int(workers)), 0, 0
     process = command(*options, "--out", str(tmp_path / "killed"), stdout=subprocess.PIPE)

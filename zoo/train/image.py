@@ -46,6 +46,7 @@ class ImageTask:
         self.model = self.make_model()
         self.preprocessing = self.make_preprocessing()
         self.config = replace(config, size=self.preprocessing.crop)
+        self.loaders: dict[str, DataLoader] = {}
         self.datasets = self.folder_sets() if self.parts else self.digits_sets()
         self.weight = self.class_weight() if config.class_weights == "balanced" else None
         mixes = {MixUp: config.mixup, CutMix: config.cutmix}
@@ -112,14 +113,19 @@ class ImageTask:
         return zoo.tensor((counts.sum() / (len(counts) * counts)).astype(np.float32), device=self.config.device)
 
     def batches(self, part: str) -> DataLoader:
-        """The loader of a part. Only that of the training part draws from the global generator."""
+        """The loader of a part, always the same one: its workers live on."""
+        if part not in self.loaders:
+            self.loaders[part] = self.make_loader(part)
+        return self.loaders[part]
+
+    def make_loader(self, part: str) -> DataLoader:
+        """A loader. Only that of the training part draws from the global generator."""
         config, train = self.config, part == "train"
-        options: dict[str, Any] = {"num_workers": config.workers}
-        options |= {"shuffle": True} if train else {"generator": Generator().manual_seed(config.seed)}
+        options: dict[str, Any] = {"shuffle": True} if train else {"generator": Generator().manual_seed(config.seed)}
         if self.parts:
             options |= {"collate_fn": collate, "pin_memory": True}
-        if train and config.workers:
-            options["persistent_workers"] = True
+        if config.workers and (self.parts or train):  # digits that are tested lie ready
+            options |= {"num_workers": config.workers, "persistent_workers": True}
         return DataLoader(self.datasets[part], config.batch_size if train or self.parts else EVAL_BATCH, **options)
 
     def batch(self, loaded: list[Any]) -> Batch:
