@@ -116,8 +116,8 @@ def rows_of_targets(targets, lengths: tuple[int, ...]):
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """Connectionist temporal classification: minus the log probability that a sequence of labels is read off.
 
-    Its gradient is that of the formula; torch's adds exp(log_probs), which log_softmax before it takes away again:
-    behind log_softmax the two are equal.
+    Its gradient is torch's: that of the formula for log_probs that stay normalised, as log_softmax makes them; so
+    exp(log_probs) - (the probability of each label at each step, given the targets).
 
     Args:
         log_probs: (T, N, C) or (T, C), logarithms of probabilities, from log_softmax.
@@ -150,13 +150,19 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         log_probs = reshape(log_probs, (log_probs.shape[0], 1, log_probs.shape[1]))
     if targets.ndim == 1:
         targets = rows_of_targets(targets, lengths)
-    loss = ctc(log_probs, targets, inputs, lengths, blank, bool(zero_infinity))[0]
+    loss = ctc(kept_normal(log_probs), targets, inputs, lengths, blank, bool(zero_infinity))[0]
     if reduction == "mean":
         counts = np.maximum(np.asarray(lengths), 1).astype(loss.dtype)
         return OPS["mean"](loss / constant(counts, loss))
     if reduction == "sum":
         return OPS["sum"](loss)
     return reshape(loss, ()) if single else loss
+
+
+def kept_normal(log_probs):
+    """log_probs as they are, with the derivative of log_softmax: what is subtracted is 0, its derivative is not."""
+    total = OPS["logsumexp"](log_probs, -1, True)
+    return log_probs - (total - getattr(total, "detach", lambda: total)())
 
 
 NN_FUNCTIONS = ("ctc_loss",)
