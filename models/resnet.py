@@ -13,6 +13,7 @@ from zoo.nn import init
 from zoo.nn.activation import ReLU
 from zoo.nn.containers import Sequential
 from zoo.nn.conv import Conv2d
+from zoo.nn.fusion import conv_norm_act
 from zoo.nn.linear import Linear
 from zoo.nn.module import Module
 from zoo.nn.norm import BatchNorm2d
@@ -47,6 +48,7 @@ class BasicBlock(Module):
     """
 
     expansion = 1
+    conv_norms = ("conv1", "bn1"), ("conv2", "bn2")
 
     def __init__(
         self,
@@ -74,8 +76,8 @@ class BasicBlock(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         shortcut = x if self.downsample is None else self.downsample(x)
-        x = self.relu(self.bn1(self.conv1(x)))
-        return self.relu(self.bn2(self.conv2(x)) + shortcut)
+        x = conv_norm_act(x, self.conv1, self.bn1, self.relu)
+        return conv_norm_act(x, self.conv2, self.bn2, self.relu, shortcut)
 
 
 class Bottleneck(Module):
@@ -92,6 +94,7 @@ class Bottleneck(Module):
     """
 
     expansion = 4
+    conv_norms = ("conv1", "bn1"), ("conv2", "bn2"), ("conv3", "bn3")
 
     def __init__(
         self,
@@ -119,9 +122,9 @@ class Bottleneck(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         shortcut = x if self.downsample is None else self.downsample(x)
-        x = self.relu(self.bn1(self.conv1(x)))
-        x = self.relu(self.bn2(self.conv2(x)))
-        return self.relu(self.bn3(self.conv3(x)) + shortcut)
+        x = conv_norm_act(x, self.conv1, self.bn1, self.relu)
+        x = conv_norm_act(x, self.conv2, self.bn2, self.relu)
+        return conv_norm_act(x, self.conv3, self.bn3, self.relu, shortcut)
 
 
 Block = type[BasicBlock] | type[Bottleneck]
@@ -131,6 +134,7 @@ class ResidualNet(ImageModel):
     """What the ResNets for ImageNet and for CIFAR share: a first convolution, stages of blocks, one linear layer."""
 
     first_conv, classifier_name = "conv1", "fc"
+    conv_norms = (("conv1", "bn1"),)
 
     def add_stages(
         self,
@@ -171,7 +175,7 @@ class ResidualNet(ImageModel):
         return x
 
     def stages(self, x: Tensor) -> Iterator[Tensor]:
-        x = self.relu(self.bn1(self.conv1(x)))
+        x = conv_norm_act(x, self.conv1, self.bn1, self.relu)
         yield x
         x = self.pool(x)
         for stage in self.feature_info[1:]:

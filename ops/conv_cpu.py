@@ -72,7 +72,7 @@ def choice(images: int, channels: int, results: int, dtype, window: Window) -> A
     if is_tiled(images, channels, results, dtype, window):
         return TILES
     if window.stride[0] == 1 and window.kernel[0] > 1 and 2 * places >= results:
-        return ROWS                      # one product an image: worth it while that has places for the result's channels
+        return ROWS                      # one product an image: worth it while its places are no fewer than channels
     return COLUMNS
 
 

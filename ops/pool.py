@@ -156,6 +156,12 @@ class max_pool:
     samples = max_samples
 
 
+def max_pool_values(input, kernel_size, stride, padding, dilation, ceil_mode):
+    """max_pool's values alone, of an ndarray: for inference, where nobody asks for indices."""
+    geometry = pool_geometry("max_pool", input, kernel_size, stride, padding, dilation, ceil_mode)
+    return pool_cpu.max_pool_values(input, geometry)
+
+
 def take_indexed(dy, indices):
     """dy (N, C, *spatial) at flat indices (N, C, *places)."""
     n, c, *image = dy.shape

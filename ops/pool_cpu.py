@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from zoo.ops.dtypes import HALVES, float32
+from zoo.ops.threads import SINGLE, run
 
 
 def wide(x):
@@ -76,6 +77,33 @@ def corners(geometry) -> np.ndarray:
     return corner
 
 
+def by_image(op):
+    """op(x, geometry), which gives an array or several, image by image: what it reads many times stays in cache."""
+    def each(x, geometry):
+        if len(x) < 2:
+            return op(x, geometry)
+        parts = run(lambda i: op(x[i:i + 1], geometry), range(len(x)))
+        if isinstance(parts[0], tuple):
+            return tuple(joined(p) for p in zip(*parts, strict=True))
+        return joined(parts)
+    return each
+
+
+def joined(parts):
+    """Arrays (1, C, *spatial) of one memory order as one array (N, C, *spatial) of that order."""
+    last = channels_last(parts[0])
+    y = np.concatenate([np.moveaxis(p, 1, -1) if last else p for p in parts])
+    return np.moveaxis(y, -1, 1) if last else y
+
+
+@by_image
+def max_pool_values(x, geometry):
+    """The largest of each window, NaN if it has one; for those who do not ask where it stands."""
+    best = reduced(padded(wide(x), geometry, -np.inf), geometry, np.maximum)
+    return best.astype(x.dtype, order="K")
+
+
+@by_image
 def max_pool(x, geometry):
     """(values, indices): the largest of each window and where it first stands (the last NaN, if any)."""
     dtype, x = x.dtype, wide(x)
@@ -162,8 +190,18 @@ def adaptive_windows(image, out):
     return zip(product(*map(range, out)), product(*spans), strict=True)
 
 
+def mean_of_images(x):
+    """x (N, C, *spatial) with channels last in memory -> (N, C), as one product with a row of 1 / size."""
+    n, c = x.shape[:2]
+    size = math.prod(x.shape[2:])
+    with SINGLE:
+        return (np.full((1, size), 1 / size, x.dtype) @ np.moveaxis(x, 1, -1).reshape(n, size, c))[:, 0]
+
+
 def adaptive_avg_pool(x, out):
     dtype, x = x.dtype, wide(x)
+    if math.prod(out) == 1 and x.size and channels_last(x):
+        return mean_of_images(x).reshape(*x.shape[:2], *out).astype(dtype, copy=False)
     y = full(x, out, 0, x.dtype)
     for place, span in adaptive_windows(x.shape[2:], out):
         y[(..., *place)] = x[(..., *span)].mean(tuple(range(2, x.ndim)))

@@ -1,10 +1,12 @@
 """Containers: modules and parameters in a row, in a list, in a dict."""
 
 from collections.abc import Iterable, Mapping
-from itertools import groupby, islice
+from itertools import groupby, islice, pairwise
 from typing import Any, Self
 
+from zoo.autograd.mode import MODE
 from zoo.autograd.tensor import Tensor
+from zoo.nn.fusion import run_fused
 from zoo.nn.module import Module
 from zoo.nn.parameter import Parameter
 from zoo.ops.errors import DimError
@@ -35,9 +37,16 @@ class Sequential(Module):
 
     def forward(self, input: Any) -> Any:  # noqa: A002
         modules = self.__dict__
+        if MODE.inference:
+            return run_fused([modules[name] for name in modules["_module_names"]], input)
         for name in modules["_module_names"]:
             input = modules[name](input)  # noqa: A001
         return input
+
+    @property
+    def conv_norms(self) -> list[tuple[str, str]]:
+        """Names of neighbours, as `nn.utils.fuse` asks for them."""
+        return list(pairwise(self._module_names))
 
     def __len__(self):
         return len(self._module_names)

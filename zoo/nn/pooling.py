@@ -2,9 +2,15 @@
 
 from typing import Any
 
+import numpy as np
+
+from zoo.autograd.mode import MODE
+from zoo.autograd.tensor import wrap
 from zoo.nn import functional as F  # noqa: N812
 from zoo.nn.conv import several
 from zoo.nn.module import Module
+from zoo.ops.pool import max_pool_values
+from zoo.ops.window import ints
 
 
 class MaxPool(Module):
@@ -26,9 +32,18 @@ class MaxPool(Module):
         self.padding, self.dilation, self.return_indices, self.ceil_mode = padding, dilation, return_indices, ceil_mode
 
     def forward(self, input):  # noqa: A002
+        if MODE.inference and not self.return_indices and type(input.array) is np.ndarray:
+            rank = int(self.function[-2])
+            if input.ndim == rank + 2:
+                return wrap(self.values(input.array, rank))
         return getattr(F, self.function)(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
+
+    def values(self, x: np.ndarray, rank: int) -> np.ndarray:
+        """The maxima alone: nobody will ask for a gradient, which is what the indices are for."""
+        options = self.kernel_size, self.stride, self.padding, self.dilation
+        return max_pool_values(x, *(ints(self.function, "options", v, rank) for v in options), self.ceil_mode)
 
     def extra_repr(self) -> str:
         return (

@@ -1,0 +1,189 @@
+"""Convolution, batch norm, residual and relu as one pass over memory, for inference on the CPU.
+
+A batch norm with fixed statistics is a factor and a shift of each channel, so it goes into the convolution's weights:
+
+    w' = w * gamma / sqrt(var + eps)        b' = (b - mean) * gamma / sqrt(var + eps) + beta
+
+and the shift, the residual and the relu are done on each block of the result while it is in cache.
+"""
+
+import copy
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from zoo.autograd.mode import MODE
+from zoo.autograd.tensor import Tensor, wrap
+from zoo.nn.activation import ReLU
+from zoo.nn.conv import Conv2d
+from zoo.nn.linear import Identity
+from zoo.nn.module import Module
+from zoo.nn.norm import BatchNorm2d
+from zoo.nn.parameter import Parameter
+from zoo.ops import conv_cpu
+from zoo.ops.conv import conv2d_window
+from zoo.ops.dtypes import float32
+
+SAMPLES = 64  # numbers of each array that are compared, beside its clock
+
+
+class Folded(NamedTuple):
+    """A convolution with its batch norm in it, what it was made of, and its weight as the algorithms read it."""
+
+    weight: np.ndarray
+    bias: np.ndarray | None
+    sources: list
+    kernels: dict
+
+
+FOLDED: WeakKeyDictionary[Module, Folded] = WeakKeyDictionary()
+
+
+def folded(weight, bias, norm: BatchNorm2d) -> tuple[np.ndarray, np.ndarray]:
+    """Weight (K, C, R, S) and bias (K,) of a convolution with a batch norm in eval mode in it, from float64."""
+    mean, var = (t.array.astype(np.float64) for t in (norm.running_mean, norm.running_var))
+    factor = 1 / np.sqrt(var + norm.eps)
+    if norm.weight is not None:
+        factor = factor * norm.weight.array
+    shift = (0.0 if bias is None else bias) - mean
+    shift = shift * factor
+    if norm.bias is not None:
+        shift = shift + norm.bias.array
+    return (weight * factor[:, None, None, None]).astype(weight.dtype), shift.astype(weight.dtype)
+
+
+def sources_of(conv: Conv2d, norm: BatchNorm2d | None) -> list:
+    """What a folded convolution depends on: each array, when it was written last, and some of its numbers.
+
+    The numbers are for writes that no clock sees: through `.data`, or a NumPy array on the same memory.
+    """
+    tensors = [conv.weight, conv.bias]
+    if norm is not None:
+        tensors += [norm.weight, norm.bias, norm.running_mean, norm.running_var]
+    sources: list = [norm and norm.eps]
+    for t in tensors:
+        if t is not None:
+            flat = t.array.reshape(-1)
+            sources += [id(t.array), t.clock[0], flat[:: max(1, flat.size // SAMPLES)].tobytes()]
+    return sources
+
+
+def folded_of(conv: Conv2d, norm: BatchNorm2d | None) -> Folded:
+    """The folded convolution, kept until one of its arrays changes."""
+    sources, kept = sources_of(conv, norm), FOLDED.get(conv)
+    if kept is None or kept.sources != sources:
+        weight, bias = conv.weight.array, None if conv.bias is None else conv.bias.array
+        pair = (weight, bias) if norm is None else folded(weight, bias, norm)
+        kept = FOLDED[conv] = Folded(*pair, sources, {})
+    return kept
+
+
+def is_fusable(x: Any, conv: Module, norm: Module | None, act: Module | None, residual: Any) -> bool:
+    """Whether the modules do on x what conv_cpu does: float32 arrays on the CPU, plain modules without hooks."""
+    if not MODE.inference or MODE.autocast or type(conv) is not Conv2d or type(act) not in (ReLU, type(None)):
+        return False
+    if any(m is not None and m._hooks for m in (conv, norm, act)):
+        return False
+    arrays = [t.array for t in (x, conv.weight, conv.bias, residual) if t is not None]
+    if norm is not None:
+        if type(norm) is not BatchNorm2d or norm.training or norm.running_mean is None:
+            return False
+        arrays += [t.array for t in (norm.running_mean, norm.running_var)]
+    plain = conv.padding_mode == "zeros" and not isinstance(conv.padding, str) and x.ndim == 4
+    return plain and all(type(a) is np.ndarray and a.dtype == float32 for a in arrays)
+
+
+def conv_norm_act(
+    x: Tensor, conv: Module, norm: Module | None = None, act: Module | None = None, residual: Tensor | None = None
+) -> Tensor:
+    """act(norm(conv(x)) + residual); under inference_mode in one pass, with the norm folded into the weights.
+
+    Args:
+        x: (N, C, H, W). conv: Conv2d. norm: BatchNorm2d or None. act: ReLU or None; other modules run one by one.
+        residual: of the convolution's shape, or None.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.nn.fusion import conv_norm_act
+        >>> conv, norm = zoo.nn.Conv2d(3, 8, 3), zoo.nn.BatchNorm2d(8).eval()
+        >>> with zoo.inference_mode():
+        ...     conv_norm_act(zoo.ones(1, 3, 5, 5), conv, norm, zoo.nn.ReLU()).shape
+        (1, 8, 3, 3)
+    """
+    if is_fusable(x, conv, norm, act, residual):
+        it = folded_of(conv, norm)
+        options = conv.stride, conv.padding, conv.dilation, conv.groups
+        window = conv2d_window("conv2d", x.array, it.weight, it.bias, *options)
+        shape = x.shape[0], len(it.weight), *window.out
+        if residual is None or tuple(residual.shape) == shape:
+            rest = None if residual is None else residual.array
+            return wrap(conv_cpu.forward(x.array, it.weight, it.bias, window, rest, act is not None, it.kernels))
+    x = conv(x)
+    if norm is not None:
+        x = norm(x)
+    if residual is not None:
+        x = x + residual
+    return x if act is None else act(x)
+
+
+def run_fused(modules: list[Module], x: Any) -> Any:
+    """The modules in a row, each convolution together with the batch norm and relu that follow it."""
+    k = 0
+    while k < len(modules):
+        module, k = modules[k], k + 1
+        if type(module) is not Conv2d:
+            x = module(x)
+            continue
+        norm = modules[k] if k < len(modules) and type(modules[k]) is BatchNorm2d else None
+        k += norm is not None
+        act = modules[k] if k < len(modules) and type(modules[k]) is ReLU else None
+        k += act is not None
+        x = conv_norm_act(x, module, norm, act)
+    return x
+
+
+def fuse_conv_bn_eval(conv: Conv2d, bn: BatchNorm2d) -> Conv2d:
+    """A new convolution that does what conv and then bn do; both in eval mode.
+
+    Raises:
+        ValueError: one of them is in training mode, bn has no statistics, or the channels differ.
+
+    Example:
+        >>> import zoo
+        >>> conv, bn = zoo.nn.Conv2d(3, 8, 3).eval(), zoo.nn.BatchNorm2d(8).eval()
+        >>> zoo.nn.utils.fuse_conv_bn_eval(conv, bn).bias.shape
+        (8,)
+    """
+    if conv.training or bn.training:
+        raise ValueError("fuse_conv_bn_eval: wants both modules in eval mode, got one in training mode")
+    if bn.running_mean is None or bn.num_features != conv.out_channels:
+        raise ValueError(
+            f"fuse_conv_bn_eval: wants a batch norm of {conv.out_channels} channels with statistics, got {bn}"
+        )
+    fused = copy.deepcopy(conv)
+    weight, bias = folded(conv.weight.array, None if conv.bias is None else conv.bias.array, bn)
+    fused.weight = Parameter(wrap(weight), conv.weight.requires_grad)
+    fused.register_parameter("bias", Parameter(wrap(bias), conv.weight.requires_grad))
+    return fused
+
+
+def fuse(model: Module) -> Module:
+    """A copy of the model in eval mode, every batch norm that follows a convolution folded into it.
+
+    Looks at the rows of Sequential, and at what a block names in `conv_norms` (the ResNets' blocks do).
+
+    Example:
+        >>> import zoo
+        >>> model = zoo.nn.Sequential(zoo.nn.Conv2d(3, 8, 3), zoo.nn.BatchNorm2d(8), zoo.nn.ReLU())
+        >>> [type(m).__name__ for m in zoo.nn.utils.fuse(model)]
+        ['Conv2d', 'Identity', 'ReLU']
+    """
+    model = copy.deepcopy(model).eval()
+    for module in list(model.modules()):
+        for conv, norm in getattr(module, "conv_norms", ()):
+            pair = getattr(module, conv, None), getattr(module, norm, None)
+            if type(pair[0]) is Conv2d and type(pair[1]) is BatchNorm2d and pair[1].running_mean is not None:
+                setattr(module, conv, fuse_conv_bn_eval(*pair))
+                setattr(module, norm, Identity())
+    return model
