@@ -6,19 +6,11 @@ from typing import Any
 import numpy as np
 
 from zoo.autograd.mode import ANOMALY, MODE, tick
+from zoo.autograd.saved import Variable, freed, overwritten, read, write_gradients
 from zoo.ops.device import constant
-from zoo.ops.dtypes import float32, float64
 from zoo.ops.errors import GradError
 from zoo.ops.pointwise import add
 from zoo.ops.shape import cast, sum_to
-
-
-class Variable:
-    """What the engine sees of a Tensor."""
-    __slots__ = ("array", "requires_grad", "node", "grad", "clock", "hooks", "__weakref__")
-
-    shape = property(lambda self: self.array.shape)
-    dtype = property(lambda self: self.array.dtype)
 
 
 class Node:
@@ -39,45 +31,33 @@ class Node:
         """One gradient per edge, from those of the outputs and the saved values, if nobody wrote to these since.
 
         Unless `retain`, the saved values are let go."""
-        saved = self.saved
-        if saved is None:
-            raise GradError(f"backward: the saved values of {self.name} were freed by an earlier backward; "
-                            "call that with retain_graph=True to go through the graph again")
-        seq, plan, values = self.seq, self.plan, []
-        for x in saved:
-            if isinstance(x, Variable):
-                if x.clock[0] > seq:
-                    raise GradError(self.written(f"an input of shape {x.shape}"))
-                if not create_graph:
-                    x = x.array
-            elif type(x) is tuple and x and isinstance(x[0], Variable):
-                if any(v.clock[0] > seq for v in x):
-                    raise GradError(self.written(f"an input of shape {x[0].shape}"))
-                x = tuple(v if create_graph else v.array for v in x)
-            values.append(x)
+        if create_graph or type(gs[0]) is not np.ndarray:
+            return self.through_ops(gs, create_graph, tensor, retain)
+        plan = self.plan
+        return (plan.written or write_gradients(plan))(self, retain, *gs)
+
+    def through_ops(self, gs: tuple, create_graph: bool, tensor: Callable, retain: bool) -> Any:
+        """The gradients of any citizens, by ops; with create_graph these are recorded."""
+        if self.saved is None:
+            raise freed(self)
+        plan = self.plan
+        values = [read(self, x, create_graph) for x in self.saved]
         for place, which in plan.outputs:
-            if (self.clock if type(self.clock) is list else self.clock[which])[0] > seq:
-                raise GradError(self.written(f"its output of shape {self.shape}"))
+            clock = self.clock if type(self.clock) is list else self.clock[which]
+            if clock[0] > self.seq:
+                raise overwritten(self, f"its output of shape {self.shape}")
             if create_graph:
-                values[place] = tensor(values[place], self if type(self.clock) is list else pick(self, which))
+                values[place] = tensor(values[place], self if clock is self.clock else pick(self, which))
         if plan.holds and not retain:
             self.saved = None
-        g = gs[0]
-        if type(g) is not np.ndarray or type(self) is not Node:
-            return plan.backward(*gs, *values)
-        dtype = g.dtype                                 # these two need no care: NumPy computes in them as they are
-        return (plan.bare if (dtype is float32 or dtype is float64) and g.ndim else plan.arrays)(*gs, *values)
-
-    def written(self, what: str) -> str:
-        line = getattr(self, "line", None)
-        return (f"backward: {self.name} needs {what}, which was changed in place by an inplace operation since"
-                + (f"; {self.name} was called at {line}" if line else "; autograd.detect_anomaly() names the line"))
+        return plan.backward(*gs, *values)
 
 
 class ForeignNode(Node):
     """A call on another citizen than ndarray: its derivatives go through the ops, whatever the gradient is."""
 
     __slots__ = ()
+    gradients = Node.through_ops
 
 
 class Pick:
@@ -119,7 +99,7 @@ def run(roots, grads, *, retain_graph=False, create_graph=False, tensor, wanted=
                 if g.dtype is not target.dtype and g.dtype != target.dtype:
                     g = cast(g, target.dtype)
                 if edge in pending:
-                    pending[edge] = pending[edge] + g if type(g) is np.ndarray and g.shape else add(pending[edge], g)
+                    pending[edge] = pending[edge] + g if type(g) is np.ndarray and g.ndim else add(pending[edge], g)
                 else:
                     pending[edge] = g
                     if target is edge:
@@ -139,8 +119,12 @@ def run(roots, grads, *, retain_graph=False, create_graph=False, tensor, wanted=
                 collect(node, g, pending, heap)
                 waiting = ()
                 continue
-            gs = (g,) if type(g) is not list else tuple(filled(g, node, tensor, create_graph))
-            waiting = zip(node.edges, node.gradients(gs, create_graph, tensor, retain_graph))  # noqa: B905  (strict costs 0.1 us)
+            if type(g) is np.ndarray and type(node) is Node:    # what node.gradients does with it, one call sooner
+                written = node.plan.written or write_gradients(node.plan)
+                waiting = zip(node.edges, written(node, retain_graph, g))  # noqa: B905  (strict costs 0.1 us)
+            else:
+                gs = tuple(filled(g, node, tensor, create_graph)) if type(g) is list else (g,)
+                waiting = zip(node.edges, node.gradients(gs, create_graph, tensor, retain_graph))  # noqa: B905
             if ANOMALY:
                 waiting = tuple(checked(node, waiting))
         for leaf, g in pending.items():

@@ -256,8 +256,9 @@ class Handle:
 def wrap(array, node=None) -> Tensor:
     """A Tensor around a raw array; no checks, no copy."""
     out = new_tensor(Tensor)
-    out.array, out.requires_grad, out.node = array, node is not None, node
-    out.grad, out.clock, out.hooks = None, [0], None
+    out.array, out.node, out.requires_grad = array, node, node is not None
+    out.grad = out.hooks = None
+    out.clock = [0]
     return out
 
 
@@ -371,27 +372,32 @@ def roots_of(name: str, outputs: list, grads: list, create_graph: bool) -> tuple
     for out, g in zip(outputs, grads, strict=True):
         if not isinstance(out, Tensor) or not out.requires_grad:
             raise GradError(f"{name}: an output does not require a gradient and has no grad_fn")
-        if g is None:
-            if out.array.size != 1:
-                raise GradError(
-                    f"{name}: a gradient can be left out only for a scalar, got an output of shape {out.shape}"
-                )
-            scalar = type(out.array) is np.ndarray and not out.array.ndim
-            g = wrap(unit(out.dtype) if scalar else put(np.ones(out.shape, out.dtype), out.device))
-        elif not isinstance(g, Tensor):
-            g = wrap(np.asarray(g, out.dtype))
-        if g.shape != out.shape:
+        if not isinstance(g, Tensor):
+            g = first_gradient(name, out.array) if g is None else np.asarray(g, out.dtype)
+            g = wrap(g) if create_graph else g
+        elif not create_graph:
+            g = g.array
+        if g.shape != out.array.shape:
             raise ShapeError(f"{name}: wants a gradient of the output's shape {out.shape}, got {g.shape}")
         roots.append(out.node or out)
-        begin.append(g if create_graph else g.array)
+        begin.append(g)
     return roots, begin
+
+
+def first_gradient(name: str, y):
+    """What a pass begins with at an output of one element if no gradient is given: 1."""
+    if y.size != 1:
+        raise GradError(f"{name}: a gradient can be left out only for a scalar, got an output of shape {y.shape}")
+    if type(y) is np.ndarray and not y.ndim:
+        return unit(y.dtype)
+    return put(np.ones(y.shape, y.dtype), device_of(y))
 
 
 def owned(g, given: set):
     """An array of our own to put into .grad: derivatives may hand out one array twice, or a view."""
     if type(g) is np.ndarray:
         if g.base is not None or id(g) in given or not g.flags.writeable:
-            g = g.copy()
+            return g.copy()
     elif id(g.owner) in given or not g.is_contiguous:
         from zoo.ops.pointwise_gpu import contiguous_copy
         g = contiguous_copy(g)
@@ -473,14 +479,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
             raise GradError("grad: one of the inputs does not require a gradient")
     edges = [x.node or x for x in inputs]
     roots, begin = roots_of("grad", outputs, grads, create_graph)
-    found = run(
-        roots,
-        begin,
-        retain_graph=create_graph if retain_graph is None else retain_graph,
-        create_graph=create_graph,
-        tensor=wrap,
-        wanted=set(edges),
-    )
+    retain = create_graph if retain_graph is None else retain_graph
+    found = run(roots, begin, retain_graph=retain, create_graph=create_graph, tensor=wrap, wanted=set(edges))
     result = []
     for x, edge in zip(inputs, edges, strict=True):
         if edge in found:

@@ -77,9 +77,10 @@ class cross_entropy_loss_grad:
 
     def forward(dloss, input, target, lse, ignore_index, reduction, label_smoothing):
         n, classes = input.shape
-        target = target.astype(int64, copy=False)
+        if target.dtype is not int64:
+            target = target.astype(int64)
         live = live_rows(target, classes, ignore_index)
-        scale = dloss.astype(lse.dtype, copy=False)
+        scale = dloss if dloss.dtype is lse.dtype else dloss.astype(lse.dtype)
         if reduction == "mean":
             scale = scale / max(n if live is None else np.count_nonzero(live), 1)
         if live is not None:
@@ -93,7 +94,7 @@ class cross_entropy_loss_grad:
             scale = scale * (1 - label_smoothing)
         if z.size:
             z.reshape(-1)[row_starts(n, classes) + target] -= scale
-        return z.astype(input.dtype, copy=False)
+        return z if z.dtype is input.dtype else z.astype(input.dtype)
 
     def decompose(dloss, input, target, lse, ignore_index, reduction, label_smoothing):
         (n, classes), dtype, eq = input.shape, lse.dtype, OPS["eq"]
@@ -144,7 +145,10 @@ class cross_entropy_loss:
     def forward(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0):
         need_classes(input, target, reduction, label_smoothing)
         dtype, (n, classes) = input.dtype, input.shape
-        input, target = input.astype(widened(dtype), copy=False), target.astype(int64, copy=False)
+        if dtype in HALVES:
+            input = input.astype(float32)
+        if target.dtype is not int64:
+            target = target.astype(int64)
         live = live_rows(target, classes, ignore_index)
         safe = target if live is None else np.where(live, target, 0)
         if not classes:

@@ -26,7 +26,7 @@ class Spec(NamedTuple):
         return len(self.shape)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Plan:
     """What one call has to remember, given which of its inputs want a gradient."""
     op: "Op"
@@ -38,6 +38,8 @@ class Plan:
     outputs: tuple           # (position among the saved values, which output) of every saved output
     save: Callable           # (*args, *outputs) -> (saved, edges): the two texts as a function
     holds: bool              # are there saved inputs or outputs, to be freed as backward goes?
+    reads: int               # how many values are saved
+    written: Callable | None = None         # `arrays` or `bare` on what a node saved; autograd writes it when needed
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +221,7 @@ def make_plan(op: Op, wanted: int, names: tuple[str, ...]) -> Plan:
     arguments = ", ".join((*names, *(y for y in op.outputs if y not in names)))
     save = eval(f"lambda {arguments}: ({saved}, {edges})")
     holds = any(n in op.outputs or n in op.differentiable for n in reads)
-    return Plan(op, saved, edges, backward, arrays, bare, outputs, save, holds)
+    return Plan(op, saved, edges, backward, arrays, bare, outputs, save, holds, len(reads))
 
 
 def parameters_of(derivative: Callable) -> tuple[str, ...]:

@@ -16,9 +16,11 @@ from tests.cases import (
     samples,
     strided,
 )
+from zoo.autograd.mode import tick
 from zoo.autograd.tensor import Tensor, grad, other, wrap
 from zoo.ops.device import fetch
 from zoo.ops.dtypes import FLOATS
+from zoo.ops.errors import GradError
 
 DIFFERENTIABLE = [n for n in NAMES if OPS[n].differentiable]
 interpreted = pytest.mark.cuda
@@ -106,7 +108,7 @@ def test_gradient_of_first_and_second_order(name):
         def function(*xs, args=args):
             given = iter(xs)
             ys = all_of(op(*[next(given) if isinstance(a, Tensor) else a for a in args]))
-            ys = ys[:len(ys) - len(op.reserve)]                           # what is for the backward pass has no gradient
+            ys = ys[:len(ys) - len(op.reserve)]                          # what is for the backward pass has no gradient
             return tuple(y for y in ys if y.dtype == np.float64)          # dtype=float32 is too coarse for differences
 
         assert zoo.autograd.gradcheck(function, tuple(wanted), rtol=1e-5, atol=1e-6)
@@ -152,6 +154,35 @@ def test_written_out_call_equals_the_plain_one(name):
             np.testing.assert_array_equal(a, b)
         else:
             assert a is b or a == b
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_written_out_gradients_equal_the_plain_ones(name):
+    """saved.py's text and `through_ops` do the same: numbers, and errors if an input or output was written to."""
+    op = OPS[name]
+    args, wanted = leaves(op, op.bind(cast(rows(name, "ordinary")[0], np.dtype(np.float64)), {}))
+    if not wanted:
+        pytest.skip("no differentiable array in the first sample")
+    node = next(getattr(y.node, "source", y.node) for y in all_of(op(*args)) if y.requires_grad)
+    one = type(node.clock) is list
+    shapes, dtypes, clocks = [(x,) if one else x for x in (node.shape, node.dtype, node.clock)]
+    gs = tuple(np.ones(s, d) for s, d in zip(shapes, dtypes, strict=True))
+
+    def outcomes():
+        for way in node.gradients, node.through_ops:
+            try:
+                yield way(gs, False, wrap, True)
+            except GradError as error:
+                yield str(error)
+
+    for fast, slow in zip(*outcomes(), strict=True):
+        np.testing.assert_allclose(fast, slow, rtol=1e-10, atol=1e-12)
+    saved = [x for value in node.saved for x in (value if type(value) is tuple else (value,)) if isinstance(x, Tensor)]
+    for clock in [x.clock for x in saved] + [clocks[which] for _, which in node.plan.outputs]:
+        clock[0] = tick()
+        fast, slow = outcomes()
+        assert fast == slow and "changed in place" in fast
+        clock[0] = 0
 
 
 def on_device(args):

@@ -20,7 +20,7 @@ def relu(input, inplace=False):
         >>> zoo.relu(zoo.tensor([-1.0, 2.0])).tolist()
         [0.0, 2.0]
     """
-    return applied(ops.relu, input, inplace)
+    return input.relu_() if inplace else ops.relu(input)
 
 
 def relu6(input, inplace=False):

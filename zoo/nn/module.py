@@ -70,7 +70,7 @@ class Module:
     def __call__(self, *args, **options):
         if self._hooks:
             return call_with_hooks(self, args, options)
-        return self.forward(*args, **options)
+        return self.forward(*args, **options) if options else self.forward(*args)
 
     # --- attributes ------------------------------------------------------------------------------------------
     _parameters = property(lambda self: Registered(self, KINDS[0]))
