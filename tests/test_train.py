@@ -154,7 +154,10 @@ def test_a_folder_that_cannot_be_written(tmp_path, capsys):
         assert str(out) in err and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "last.safetensors", "model.safetensors", "report.html"])
+FILES = ["config.json", "metrics.jsonl", "last.safetensors", "model.safetensors", "report.html"]
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_a_full_disk(name, tmp_path, capsys, monkeypatch):
     """Opening one of the files for writing fails as on a full disk."""
     real = open

@@ -85,8 +85,8 @@ def test_a_signal_saves_and_says_how_to_go_on(number, tmp_path):
         _, err = process.communicate(timeout=100)
     (folder,) = (tmp_path / "run").iterdir()
     assert process.returncode == 128 + number
-    assert err == (f"zoo.train: stopped by {number.name} after step {last_step(folder)} of epoch {len(rows(folder)) + 1}; "
-                   f"python -m zoo.train --resume {folder} goes on\n")
+    place = f"step {last_step(folder)} of epoch {len(rows(folder)) + 1}"
+    assert err == f"zoo.train: stopped by {number.name} after {place}; python -m zoo.train --resume {folder} goes on\n"
     assert main(["--resume", str(folder)]) == 0
     assert outcome(folder) == outcome(whole)
 

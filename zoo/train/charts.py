@@ -77,22 +77,29 @@ def confusion_picture(confusion: np.ndarray, classes: Sequence[str]) -> Any:
     count = len(classes)
     cell = max(4, min(36, 720 // count))
     named = cell >= 14
-    margin = 110 if named else 8
+    margin = 16 + 7 * min(16, max(map(len, classes))) if named else 8
     image = Image.new("RGB", (margin + count * cell + 8,) * 2, "#ffffff")
-    pen = ImageDraw.Draw(image)
     shares = confusion / np.maximum(1, confusion.sum(1, keepdims=True))
-    for row in range(count):
-        for column in range(count):
-            share = float(shares[row, column])
-            left, top = margin + column * cell, margin + row * cell
-            pen.rectangle((left, top, left + cell - 2, top + cell - 2), shade(share, row == column))
-            if cell >= 20 and confusion[row, column]:
-                ink = "#ffffff" if share > 0.5 else INK
-                pen.text((left + cell / 2, top + cell / 2), str(confusion[row, column]), ink, font(11), anchor="mm")
-        if named:
-            pen.text((margin - 8, margin + (row + 0.5) * cell), classes[row][:16], INK, font(12), anchor="rm")
-            sideways(image, classes[row][:16], margin + row * cell, margin, cell)
+    image.paste(Image.fromarray(cells(shares, cell)), (margin, margin))
+    pen = ImageDraw.Draw(image)
+    for row, column in zip(*np.nonzero(confusion), strict=True) if cell >= 20 else ():
+        ink = "#ffffff" if shares[row, column] > 0.5 else INK
+        place = margin + (column + 0.5) * cell, margin + (row + 0.5) * cell
+        pen.text(place, str(confusion[row, column]), ink, font(11), anchor="mm")
+    for row in range(count) if named else ():
+        pen.text((margin - 8, margin + (row + 0.5) * cell), classes[row][:16], INK, font(12), anchor="rm")
+        sideways(image, classes[row][:16], margin + row * cell, margin, cell)
     return image
+
+
+def cells(shares: np.ndarray, side: int) -> np.ndarray:
+    """Squares as bytes (H, W, 3), from nearly white to blue for hits, to orange for errors; lines between large ones."""
+    full = np.where(np.eye(len(shares), dtype=bool)[..., None], (47, 111, 223), (217, 98, 43))
+    colours = np.rint(246 + (full - 246) * shares[..., None] ** 0.6).astype(np.uint8)
+    made = colours.repeat(side, 0).repeat(side, 1)
+    if side >= 8:
+        made[side - 1 :: side], made[:, side - 1 :: side] = 255, 255
+    return made
 
 
 def sideways(image: Any, words: str, left: int, bottom: int, width: int) -> None:
@@ -102,13 +109,6 @@ def sideways(image: Any, words: str, left: int, bottom: int, width: int) -> None
     label = Image.new("RGB", (bottom - 8, width), "#ffffff")
     ImageDraw.Draw(label).text((0, width / 2), words, INK, font(12), anchor="lm")
     image.paste(label.rotate(90, expand=True), (left, 0))
-
-
-def shade(share: float, right: bool) -> tuple[int, int, int]:
-    """From nearly white to blue for hits, to orange for errors."""
-    full = (47, 111, 223) if right else (217, 98, 43)
-    red, green, blue = (round(246 + (c - 246) * min(1.0, share**0.6)) for c in full)
-    return red, green, blue
 
 
 def sheet(pictures: Sequence[tuple[Any, str]], columns: int = 6) -> Any:

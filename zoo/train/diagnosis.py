@@ -52,7 +52,8 @@ def verdict(name: str, module: Module, inputs: tuple) -> str:
     """Producer or victim."""
     for key, p in module.named_parameters():
         if not finite(p):
-            return f"the parameter {key} of {name} is not finite, an earlier step has spoilt it; a smaller --lr may help"
+            spoilt = f"the parameter {key} of {name} is not finite"
+            return f"{spoilt}, an earlier step has spoilt it; a smaller --lr may help"
     bad = [x for x in inputs if not finite(x)]
     if bad:
         return f"{name} is the victim: its input is not finite, made by an operation between it and the module before"

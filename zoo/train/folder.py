@@ -58,25 +58,29 @@ class RunFolder:
         Raises:
             TrainingError: there are some, but none can be read.
         """
-        found = self.saved() if self.config.resume else []
-        for path in found:
-            try:
-                run.load_state_dict(load(path, map_location="cpu"))
-            except FileError as error:
-                warn(f"{path}: {error}; trying the one before")
-                continue
-            break
-        else:
-            if found:
-                raise TrainingError(f"none of the checkpoints in {self.checkpoints} can be read")
-        if self.config.resume:  # lines of steps that will be done again go
-            with replacing(self.path / "metrics.jsonl") as file:
-                file.write("".join(map(line, run.counts.rows)).encode())
-        return bool(found)
+        if not self.config.resume:
+            return False
+        found = self.saved()
+        restored = any(read(path, run) for path in found)
+        if found and not restored:
+            raise TrainingError(f"none of the checkpoints in {self.checkpoints} can be read")
+        with replacing(self.path / "metrics.jsonl") as file:  # lines of steps that will be done again go
+            file.write("".join(map(line, run.counts.rows)).encode())
+        return restored
 
     def add_row(self, row: dict[str, Any]) -> None:
         """One more line of metrics.jsonl."""
         write(self.path / "metrics.jsonl", line(row))
+
+
+def read(path: Path, run: Run) -> bool:
+    """Puts a checkpoint into the run; False, with a warning, if the file is damaged."""
+    try:
+        run.load_state_dict(load(path, map_location="cpu"))
+    except FileError as error:
+        warn(f"{path}: {error}; trying the one before")
+        return False
+    return True
 
 
 def line(row: dict[str, Any]) -> str:

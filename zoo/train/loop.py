@@ -32,7 +32,7 @@ def train(task: Any) -> float:
         The accuracy on the test pictures; on the validation pictures where there is no test.
 
     Raises:
-        Stopped: by a signal; a checkpoint is there. TrainingError: the run cannot go on. OSError: a file is not written.
+        Stopped: by a signal; a checkpoint is there. TrainingError: the run cannot go on. OSError: a full disk, say.
     """
     config, run, folder = task.config, Run(task), RunFolder(task.config)
     introduce(task, run, folder.restore(run))
