@@ -43,7 +43,8 @@ class CheckpointNode(Node):
         found = run([r.node or r for r in roots], gs, retain_graph=create_graph, create_graph=create_graph,
                     tensor=tensor, wanted=set(self.edges), beyond=False)
         if not retain:
-            self.saved = self.call = None
+            self.saved = None
+            del self.call                       # and with it the inputs
         return [found.get(edge) for edge in self.edges]
 
 
