@@ -12,7 +12,9 @@ import numpy as np
 from zoo.ops import dtypes, scalar
 from zoo.ops.dtypes import COMPLEX, HALVES, INEXACT, INTS, float32, rank, result_type
 from zoo.ops.errors import DtypeError, ShapeError
+from zoo.ops.fast_cpu import INTO
 from zoo.ops.op import OPS, Op, Spec, signature
+from zoo.ops.pieces import WHOLE, on_pieces, written
 
 NUMPY = scalar.NAMES                       # what the free names of a formula mean on ndarrays
 DIRECT = {                                 # dtypes on which the bare formula gives the right dtype by itself
@@ -21,6 +23,7 @@ DIRECT = {                                 # dtypes on which the bare formula gi
 SINGLE = {(f.__code__.co_code, f.__code__.co_argcount): ufunc for f, ufunc in (
     (lambda a, b: a + b, np.add), (lambda a, b: a - b, np.subtract), (lambda a, b: a * b, np.multiply),
     (lambda a, b: a / b, np.divide), (lambda a: -a, np.negative))}
+NAMED = (lambda a: exp(a)).__code__.co_code            # noqa: F821 -- of a formula that is one function of its input
 TESTED = {"same": "floats ints", "float": "floats ints", "bool": "floats ints bool", "int": "ints bool"}
 RANKS = ("bool", "int", "float", "complex")   # by dtypes.rank: the words of `refuses`
 LIFTED = HALVES | COMPLEX              # dtypes that a derivative does not compute in as it stands
@@ -33,10 +36,32 @@ def bind(formula: Callable, names: dict) -> Callable:
     return bound
 
 
-def in_numpy(formula: Callable) -> Callable:
-    """`formula` on ndarrays. One operation of its arguments is NumPy's function itself: quicker than the operator."""
+def in_numpy(formula: Callable, name: str = "") -> Callable:
+    """The formula of op `name` on ndarrays. One operation of its arguments is NumPy's function itself: quicker."""
     code = formula.__code__
-    return SINGLE.get((code.co_code, code.co_argcount)) or bind(formula, NUMPY)
+    single = SINGLE.get((code.co_code, code.co_argcount))
+    if single:
+        return single
+    fn = NUMPY.get(code.co_names[0]) if code.co_code == NAMED and code.co_argcount == 1 else None
+    return of_any_size(fn or bind(formula, NUMPY), INTO.get(name))
+
+
+def of_any_size(fn: Callable, into: Callable | None) -> Callable:
+    """fn, an elementwise function of arrays and options; on large ones in pieces, and by `into` on float32."""
+    ndarray = np.ndarray
+
+    def plain(*xs):
+        x = xs[0]
+        return on_pieces(fn, None, xs) if type(x) is ndarray and x.size > WHOLE else fn(*xs)
+
+    def fast(*xs):
+        x = xs[0]
+        if type(x) is not ndarray or x.dtype != float32 or not x.ndim or xs[-1].shape != x.shape:
+            return plain(*xs)
+        if x.size > WHOLE:
+            return on_pieces(fn, into, xs)
+        return written(into, xs)
+    return fast if into else plain
 
 
 def arrays_and_options(formula: Callable) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -194,7 +219,7 @@ def elementwise(row: type) -> Op:
     arrays, options = arrays_and_options(formula)
     derivatives = {n: gradient(f"{name}.d{n}", body[f"d{n}"], options, row) for n in arrays if f"d{n}" in body}
     check = check_of(name, arrays, options, kind, refuses)
-    call = signed(arrays_of(name, in_numpy(formula), kind, arrays, options, check, refuses), formula)
+    call = signed(arrays_of(name, in_numpy(formula, name), kind, arrays, options, check, refuses), formula)
     call.__doc__ = row.__doc__
     low, high = body.get("domain", (-2.0, 2.0))
 
@@ -230,7 +255,7 @@ def signed(call: Callable, formula: Callable) -> Callable:
 def gradient(name: str, formula: Callable, options: tuple, row: type) -> Op:
     """The Op of one derivative. Dtypes agree already inside a backward pass, so the bound formula runs bare."""
     graph: list[Callable] = []
-    bare = in_numpy(formula)
+    bare = in_numpy(formula, name)
 
     def in_ops(*xs):
         if not graph:

@@ -99,7 +99,11 @@ def rsqrt(x):
 
 
 def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
+    y = np.exp(-x)
+    if type(y) is not np.ndarray:
+        return 1 / (1 + y)
+    y += 1
+    return np.divide(1, y, out=y)
 
 
 def softplus(x):

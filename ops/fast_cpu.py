@@ -1,0 +1,126 @@
+"""Formulas of rows written out for float32 on the CPU: into their result, with no more arrays than they need.
+
+    into(y, *xs): y gets the row's formula of xs. All are float32; y has no memory in common with xs.
+
+A row without an entry here runs its own formula, on pieces of large arrays (pieces.py). The comments say what an entry
+saves beside that: time of 4 M elements, one thread of Zen 4.
+"""
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from zoo.ops.dtypes import float32
+
+ZERO, HALF, ONE = (np.asarray(v, float32) for v in (0, 0.5, 1))
+HALF_NEGATIVE, DENSITY = (np.asarray(v, float32) for v in (-0.5, 0.3989422804014327))
+ONE_BIT = np.asarray(1, np.int32)
+LINE = 4096                # elements: NumPy compares two arrays in a third of the time of an array and a number
+
+# atanh(erf(x)) / x in powers of x^2, from the highest: least weighted error, so that tanh gives erf within 1.8e-7 of
+# its value; it rises beyond 4.2, where the fit ends and erf has reached 1. Lawson's method on 6000 points.
+ERF = [np.asarray(c, float32) for c in (
+    1.4185201e-07, -5.66847193e-06, 8.76373052e-05, -6.19784601e-04, -1.91830869e-04, 0.102769056, 1.12837927)]
+NORMAL = [np.asarray(float(c) * 0.5 ** (k + 0.5), float32) for c, k in zip(ERF, range(6, -1, -1), strict=True)]
+
+
+@lru_cache(1)
+def zeros() -> np.ndarray:
+    return np.zeros(LINE, float32)
+
+
+def odd_tanh(y, x, coefficients) -> None:
+    """tanh(x p(x^2)), p by its coefficients from the highest."""
+    z = np.multiply(x, x)
+    np.multiply(z, coefficients[0], out=y)
+    for c in coefficients[1:-1]:
+        y += c
+        y *= z
+    y += coefficients[-1]
+    y *= x
+    np.tanh(y, out=y)
+
+
+def erf(y, x) -> None:
+    odd_tanh(y, x, ERF)
+
+
+def sigmoid(y, x) -> None:
+    np.negative(x, out=y)
+    np.exp(y, out=y)
+    y += ONE
+    np.divide(ONE, y, out=y)
+
+
+def sigmoid_dx(d, dy, y) -> None:
+    np.subtract(ONE, y, out=d)
+    d *= y
+    d *= dy
+
+
+def tanh_dx(d, dy, y) -> None:
+    np.multiply(y, y, out=d)
+    np.subtract(ONE, d, out=d)
+    d *= dy
+
+
+def silu(y, x) -> None:
+    np.negative(x, out=y)
+    np.exp(y, out=y)
+    y += ONE
+    np.divide(x, y, out=y)
+
+
+def silu_dx(d, dy, x) -> None:
+    """dy s (1 + x (1 - s)), s = sigmoid(x)."""
+    s = np.empty_like(d)
+    sigmoid(s, x)
+    np.subtract(ONE, s, out=d)
+    d *= x
+    d += ONE
+    d *= s
+    d *= dy
+
+
+def gelu(y, x) -> None:
+    odd_tanh(y, x, NORMAL)
+    y += ONE
+    y *= HALF
+    y *= x
+
+
+def gelu_dx(d, dy, x) -> None:
+    """dy (cdf(x) + x density(x))."""
+    odd_tanh(d, x, NORMAL)
+    d += ONE
+    d *= HALF
+    t = np.multiply(x, x)
+    t *= HALF_NEGATIVE
+    np.exp(t, out=t)
+    t *= DENSITY
+    t *= x
+    d += t
+    d *= dy
+
+
+def relu(y, x) -> None:
+    if not x.flags.c_contiguous or x.size < LINE:
+        np.maximum(x, ZERO, out=y)
+        return
+    x, y = x.reshape(-1), y.reshape(-1)
+    full = x.size // LINE * LINE
+    np.maximum(x[:full].reshape(-1, LINE), zeros(), out=y[:full].reshape(-1, LINE))
+    np.maximum(x[full:], zeros()[:x.size - full], out=y[full:])
+
+
+def relu_dx(d, dy, y) -> None:
+    """dy, 0 where y <= 0: by masking bits, as 0 times infinity is not 0."""
+    bits = d.view(np.int32)
+    bits[...] = np.less_equal(y, ZERO)
+    bits -= ONE_BIT
+    bits &= dy.view(np.int32)
+
+
+INTO: dict[str, Callable] = {
+    "erf": erf, "sigmoid": sigmoid, "sigmoid.dx": sigmoid_dx, "tanh.dx": tanh_dx, "silu": silu, "silu.dx": silu_dx,
+    "gelu": gelu, "gelu.dx": gelu_dx, "relu": relu, "relu.dx": relu_dx}
