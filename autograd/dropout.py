@@ -1,8 +1,9 @@
-"""Dropout with torch's names: the mask is a draw of the default generator, made again in the backward pass."""
+"""Dropout, and attention with its dropout: masks are draws of the default generator, made again when needed."""
 from zoo.autograd.creation import ones
 from zoo.autograd.random import default_generator
 from zoo.autograd.tensor import Tensor
 from zoo.ops.errors import ArgumentError, ShapeError
+from zoo.ops.face.attention import attend
 from zoo.ops.random import dropout_mask
 
 
@@ -100,4 +101,42 @@ def alpha(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple) 
     return input.copy_(out) if inplace else out
 
 
-NN_FUNCTIONS = {f.__name__: f for f in (dropout, dropout1d, dropout2d, dropout3d, alpha_dropout, feature_alpha_dropout)}
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+) -> Tensor:
+    """`softmax(scale * query @ key^T + mask) @ value`, without ever holding the whole matrix of weights.
+
+    Args:
+        query: (*, L, E), floating. key: (*, S, E). value: (*, S, V). Leading dimensions, heads last, broadcast.
+        attn_mask: broadcasts to (*, L, S): True where a row may see a key; or of the query's dtype, added.
+        dropout_p: probability with which a weight is dropped, in [0, 1]; it always applies, as in torch.
+        is_causal: row i sees the keys up to i; not together with attn_mask.
+        scale: default 1 / sqrt(E).
+        enable_gqa: the query may have a multiple of the key's and value's heads (third dimension from the end).
+
+    Returns:
+        (*, L, V). A row that sees no key is 0.
+
+    Raises:
+        ShapeError (ValueError, RuntimeError), DtypeError (TypeError): shapes or dtypes that do not fit together.
+        ArgumentError (ValueError, RuntimeError): dropout_p outside of [0, 1], or both masks.
+
+    Example:
+        >>> import zoo
+        >>> x = zoo.ones(1, 2, 3, 4)
+        >>> zoo.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True).shape
+        (1, 2, 3, 4)
+
+    Source: A. Vaswani et al., arXiv 1706.03762; T. Dao et al., arXiv 2205.14135.
+    """
+    check("scaled_dot_product_attention", dropout_p)
+    draw = default_generator.draw() if dropout_p else (0, 0)
+    return attend(query, key, value, attn_mask, is_causal, scale, enable_gqa, dropout_p, *draw)
+
+
+NN_FUNCTIONS = {
+    f.__name__: f
+    for f in (dropout, dropout1d, dropout2d, dropout3d, alpha_dropout, feature_alpha_dropout,
+              scaled_dot_product_attention)
+}

@@ -31,6 +31,7 @@ from zoo.nn.activation import Softsign as Softsign
 from zoo.nn.activation import Tanh as Tanh
 from zoo.nn.activation import Tanhshrink as Tanhshrink
 from zoo.nn.activation import Threshold as Threshold
+from zoo.nn.attention import MultiheadAttention as MultiheadAttention
 from zoo.nn.containers import ModuleDict as ModuleDict
 from zoo.nn.containers import ModuleList as ModuleList
 from zoo.nn.containers import ParameterDict as ParameterDict
@@ -130,6 +131,11 @@ from zoo.nn.rnn import LSTMCell as LSTMCell
 from zoo.nn.rnn import RNNBase as RNNBase
 from zoo.nn.rnn import RNNCell as RNNCell
 from zoo.nn.rnn import RNNCellBase as RNNCellBase
+from zoo.nn.transformer import Transformer as Transformer
+from zoo.nn.transformer import TransformerDecoder as TransformerDecoder
+from zoo.nn.transformer import TransformerDecoderLayer as TransformerDecoderLayer
+from zoo.nn.transformer import TransformerEncoder as TransformerEncoder
+from zoo.nn.transformer import TransformerEncoderLayer as TransformerEncoderLayer
 from zoo.nn.vision import ChannelShuffle as ChannelShuffle
 from zoo.nn.vision import CosineSimilarity as CosineSimilarity
 from zoo.nn.vision import Fold as Fold
