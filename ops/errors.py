@@ -32,5 +32,9 @@ class ArgumentError(ValueError, RuntimeError):
     """A value that an option does not take, where torch raises RuntimeError."""
 
 
+class LinAlgError(ValueError, RuntimeError):
+    """A matrix that is singular, or not positive definite; torch raises torch.linalg.LinAlgError, a RuntimeError."""
+
+
 class KernelError(NotImplementedError):
     """An op without a kernel for the device of its arguments: nothing falls back to the CPU silently."""

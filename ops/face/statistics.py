@@ -151,7 +151,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
     if not hasattr(bins, "shape"):
         if bins < 1:
             raise ArgumentError(f"histogram: wants bins > 0, got {bins}")
-        low, high = limits("histogram", x, *(range or (0, 0)), 0.5)
+        low, high = limits("histogram", x, *(range or ((0, 0) if x.shape[0] else (0, 1))), 0.5)
         edges = constant(np.linspace(low, high, bins + 1).astype(x.dtype), like=x)
         edges = OPS["add"](edges, filled(x, (1,), 0))
     elif range is not None:
