@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoo.ops.threads import run
+
 BLOCK = 1 << 16            # elements of a block
 LONG = 192                 # from this L on rows are single channels
 
@@ -30,9 +32,9 @@ class Wide:
         self.count = self.n * self.length
         self.ones = np.ones(self.length, np.float32)
 
-    def blocks(self) -> Iterator[slice]:
+    def blocks(self) -> list[slice]:
         step = max(1, BLOCK // max(self.length, 1))
-        return (slice(i, i + step) for i in range(0, self.shape[0], step))
+        return [slice(i, i + step) for i in range(0, self.shape[0], step)]
 
     def spread(self, v, part: slice):
         """A number for each channel, beside the rows of a block."""
@@ -45,13 +47,16 @@ class Wide:
 
     def moments(self, x) -> Moments:
         sums, squares = (np.empty(self.shape[0]) for _ in range(2))
-        for part in self.blocks():
+
+        def block_moments(part):
             block = x[part]
             mean = self.sums(block) / np.asarray(self.length, x.dtype)
             t = block - mean[:, None]
             rest = self.sums(t) / self.length
             sums[part] = mean.astype(np.float64) + rest
             squares[part] = np.vecdot(t, t) - self.length * rest.astype(np.float64) ** 2
+
+        run(block_moments, self.blocks())
         means = sums.reshape(self.n, self.channels)
         mean = means.mean(0)
         var = (squares.reshape(self.n, self.channels).sum(0) + self.length * ((means - mean) ** 2).sum(0)) / self.count
@@ -60,9 +65,12 @@ class Wide:
     def backward_sums(self, dy, x, mean) -> tuple[np.ndarray, np.ndarray]:
         """Per channel: sum of dy, and sum of dy * (x - mean)."""
         plain, weighted = (np.empty(self.shape[0]) for _ in range(2))
-        for part in self.blocks():
+
+        def block_sums(part):
             plain[part] = self.sums(dy[part])
             weighted[part] = np.vecdot(dy[part], x[part] - self.spread(mean, part))
+
+        run(block_sums, self.blocks())
         return tuple(s.reshape(self.n, self.channels).sum(0) for s in (plain, weighted))
 
 
@@ -85,9 +93,9 @@ class Narrow:
         self.width = self.repeats * self.channels * self.length
         self.shape = self.n // self.repeats, self.width
 
-    def blocks(self) -> Iterator[slice]:
+    def blocks(self) -> list[slice]:
         step = max(1, BLOCK // max(self.width, 1))
-        return (slice(i, i + step) for i in range(0, self.shape[0], step))
+        return [slice(i, i + step) for i in range(0, self.shape[0], step)]
 
     def spread(self, v, part=None):
         """A number for each channel, as a row."""
@@ -100,15 +108,17 @@ class Narrow:
         return np.add.reduce(columns.reshape(shape), axis=(0, 2), dtype=np.float64)
 
     def moments(self, x) -> Moments:
-        count, mean, square = 0, np.zeros(self.channels), np.zeros(self.channels)
-        for part in self.blocks():
+        def block_moments(part):
             block = x[part]
             n = len(block) * self.repeats * self.length
             middle = (self.sums(block) / n).astype(x.dtype)
             t = block - self.spread(middle)
             rest = self.sums(t) / n
             np.multiply(t, t, out=t)
-            here, spread_here = middle + rest, self.sums(t) - n * rest * rest
+            return n, middle + rest, self.sums(t) - n * rest * rest
+
+        count, mean, square = 0, np.zeros(self.channels), np.zeros(self.channels)
+        for n, here, spread_here in run(block_moments, self.blocks()):
             apart = here - mean
             square += spread_here + apart * apart * (count * n / (count + n))
             count += n
@@ -117,13 +127,15 @@ class Narrow:
 
     def backward_sums(self, dy, x, mean) -> tuple[np.ndarray, np.ndarray]:
         """Per channel: sum of dy, and sum of dy * (x - mean)."""
-        plain, weighted, middle = np.zeros(self.channels), np.zeros(self.channels), self.spread(mean)
-        for part in self.blocks():
-            plain += self.sums(dy[part])
+        middle = self.spread(mean)
+
+        def block_sums(part):
             t = x[part] - middle
             t *= dy[part]
-            weighted += self.sums(t)
-        return plain, weighted
+            return self.sums(dy[part]), self.sums(t)
+
+        parts = run(block_sums, self.blocks())
+        return sum(p for p, _ in parts), sum(w for _, w in parts)
 
 
 def layout(shape: tuple[int, int, int]) -> Wide | Narrow:
@@ -136,7 +148,8 @@ def scaled(x, view, factor, shift, mean=None):
     constant = [None if v is None else v.astype(x.dtype) for v in (mean, factor, shift)]
     if isinstance(view, Narrow):
         constant = [None if v is None else view.spread(v) for v in constant]
-    for part in view.blocks():
+
+    def block(part):
         mean, factor, shift = (v if v is None or isinstance(view, Narrow) else view.spread(v, part) for v in constant)
         out = y[part]
         if mean is None:
@@ -145,6 +158,8 @@ def scaled(x, view, factor, shift, mean=None):
             np.subtract(x[part], mean, out=out)
             out *= factor
         out += shift
+
+    run(block, view.blocks())
     return y
 
 
@@ -154,7 +169,8 @@ def combined(dy, x, view, a, b, c, mean=None):
     constant = [None if v is None else v.astype(x.dtype) for v in (a, b, c, mean)]
     if isinstance(view, Narrow):
         constant = [None if v is None else view.spread(v) for v in constant]
-    for part in view.blocks():
+
+    def block(part):
         a, b, c, mean = (v if v is None or isinstance(view, Narrow) else view.spread(v, part) for v in constant)
         out = y[part]
         if mean is None:
@@ -164,61 +180,6 @@ def combined(dy, x, view, a, b, c, mean=None):
             out *= b
         out += a * dy[part]
         out += c
+
+    run(block, view.blocks())
     return y
-
-
-def row_sums(x):
-    """The sums over the last dimension."""
-    return (x.reshape(-1, x.shape[-1]) @ np.ones(x.shape[-1], x.dtype)).reshape(*x.shape[:-1], 1)
-
-
-def centred(x, eps: float):
-    """(x - mean over the last dimension, 1 / standard deviation): two passes, and what rounding left of the mean."""
-    n = np.asarray(x.shape[-1], x.dtype)
-    t = x - row_sums(x) / n
-    rest = row_sums(t) / n
-    rstd = 1 / np.sqrt(row_sums(t * t) / n - rest * rest + np.asarray(eps, x.dtype))
-    if np.abs(rest * rstd).max(initial=0) > 1e-6:
-        t -= rest
-    return t, rstd
-
-
-def row_blocks(x) -> Iterator[slice]:
-    step = max(1, BLOCK // max(x[0].size, 1))
-    return (slice(i, i + step) for i in range(0, len(x), step))
-
-
-def normalized(x, weight, bias, eps: float):
-    """x (A, G, D) normalised over D, times weight (G, D) plus bias (G, D), which may be None."""
-    y = np.empty_like(x)
-    for part in row_blocks(x) if x.size else ():
-        t, rstd = centred(x[part], eps)
-        out = y[part]
-        np.multiply(t, rstd, out=out)
-        if weight is not None:
-            out *= weight
-        if bias is not None:
-            out += bias
-    return y
-
-
-def normalized_grad(dy, x, weight, eps: float):
-    """Gradients by x (A, G, D), weight (G, D) and bias (G, D)."""
-    dx, dweight, dbias = np.empty_like(x), np.zeros(x.shape[1:]), np.zeros(x.shape[1:])
-    n = np.asarray(x.shape[-1], x.dtype)
-    for part in row_blocks(x) if x.size else ():
-        h, rstd = centred(x[part], eps)
-        h *= rstd
-        g = dy[part]
-        ones = np.ones(len(g), x.dtype)
-        dbias += (ones @ g.reshape(len(g), -1)).reshape(dbias.shape)
-        t = g * h
-        dweight += (ones @ t.reshape(len(g), -1)).reshape(dweight.shape)
-        if weight is not None:
-            g = g * weight
-            np.multiply(g, h, out=t)
-        h *= row_sums(t) / n
-        np.subtract(g, h, out=t)
-        t -= row_sums(g) / n
-        np.multiply(t, rstd, out=dx[part])
-    return dx, dweight, dbias

@@ -5,7 +5,7 @@ import numpy as np
 
 from zoo.ops.errors import ShapeError
 from zoo.ops.norm import beside, channels_of, check_affine, statistics_dtype, wide
-from zoo.ops.norm_cpu import normalized, normalized_grad
+from zoo.ops.norm_rows_cpu import normalized, normalized_grad
 from zoo.ops.op import OPS, Spec, structured
 from zoo.ops.shape import cast, reshape
 

@@ -1,13 +1,15 @@
 """softmax and log_softmax along one dimension, and their gradients as ops of their own."""
 import numpy as np
 
+from zoo.ops import softmax_cpu
 from zoo.ops.dims import wrap
 from zoo.ops.dtypes import HALVES, INEXACT, float32
 from zoo.ops.errors import DtypeError
 from zoo.ops.op import OPS, Spec, structured
 from zoo.ops.reduce import PLAIN
 from zoo.ops.reduce import sum as total
-from zoo.ops.reduce_cpu import add_up, widened
+from zoo.ops.reduce_cpu import SMALL, add_up, widened
+from zoo.ops.softmax_cpu import by_blocks
 
 
 def spec_of(op, x, dim, dtype) -> Spec:
@@ -63,6 +65,8 @@ class softmax:
 
     def forward(input, dim, dtype=None):
         if is_plain(input, dim, dtype):
+            if input.size >= SMALL:
+                return by_blocks(softmax_cpu.softmax, (input,), dim)
             e = input - np.maximum.reduce(input, axis=dim, keepdims=True)
             np.exp(e, out=e)
             e /= summed(e, dim)
@@ -91,6 +95,8 @@ class log_softmax:
 
     def forward(input, dim, dtype=None):
         if is_plain(input, dim, dtype):
+            if input.size >= SMALL:
+                return by_blocks(softmax_cpu.log_softmax, (input,), dim)
             z = input - np.maximum.reduce(input, axis=dim, keepdims=True)
             z -= np.log(summed(np.exp(z), dim))
             return z
@@ -109,6 +115,8 @@ class softmax_grad:
     def check(dy, y, dim): return Spec(y.shape, y.dtype)
 
     def forward(dy, y, dim):
+        if y.size >= SMALL and y.dtype in PLAIN:
+            return by_blocks(softmax_cpu.softmax_grad, (dy, y), dim)
         g, p = widened(dy), widened(y)
         weighted = np.asarray(g * p)
         weighted -= p * summed(weighted, dim)
@@ -127,6 +135,8 @@ class log_softmax_grad:
     def check(dy, y, dim): return Spec(y.shape, y.dtype)
 
     def forward(dy, y, dim):
+        if y.size >= SMALL and y.dtype in PLAIN:
+            return by_blocks(softmax_cpu.log_softmax_grad, (dy, y), dim)
         g = widened(dy)
         p = np.asarray(np.exp(widened(y)))
         p *= summed(g, dim)

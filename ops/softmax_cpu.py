@@ -1,0 +1,60 @@
+"""softmax and its like on the CPU: lines (K, R, N) along R, in blocks that stay in the cache, their sums by the BLAS.
+
+Each function computes one block into `out`; `by_blocks` calls it for all of them.
+"""
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from zoo.ops.pieces import PIECE, each, slices
+from zoo.ops.reduce_cpu import CHUNK, add_up, ones
+
+
+def by_blocks(fn: Callable, xs: tuple, dim: int) -> np.ndarray:
+    """fn(out, *blocks) over all of the arrays, which have one shape and floating dtype and are not empty."""
+    shape, d = xs[0].shape, dim % xs[0].ndim
+    lines = -1, shape[d], int(np.prod(shape[d + 1:]))
+    flat = [np.ascontiguousarray(x).reshape(lines) for x in xs]
+    y = np.empty(shape, xs[0].dtype)
+    out = y.reshape(lines)
+    step = max(1, PIECE // out[0].size)
+    each(partial(block, fn, out, flat), slices(len(out), step), y.size)
+    return y
+
+
+def block(fn: Callable, out: np.ndarray, xs: list, part: slice) -> None:
+    if out.shape[2] == 1:
+        fn(out[part, :, 0], *(x[part, :, 0] for x in xs))
+    else:
+        fn(out[part], *(x[part] for x in xs))
+
+
+def total(x: np.ndarray) -> np.ndarray:
+    """The sums along dimension 1, which stays."""
+    if x.ndim == 2 and x.shape[1] <= CHUNK:
+        return (x @ ones(x.shape[1], x.dtype))[:, None]
+    return add_up(x, (1,), True)
+
+
+def softmax(e, x) -> None:
+    np.subtract(x, np.maximum.reduce(x, axis=1, keepdims=True), out=e)
+    np.exp(e, out=e)
+    e *= 1 / total(e)
+
+
+def log_softmax(z, x) -> None:
+    np.subtract(x, np.maximum.reduce(x, axis=1, keepdims=True), out=z)
+    z -= np.log(total(np.exp(z)))
+
+
+def softmax_grad(dx, dy, y) -> None:
+    np.multiply(dy, y, out=dx)
+    np.subtract(dy, total(dx), out=dx)
+    dx *= y
+
+
+def log_softmax_grad(dx, dy, y) -> None:
+    np.exp(y, out=dx)
+    dx *= total(dy)
+    np.subtract(dy, dx, out=dx)
