@@ -5,7 +5,6 @@ column; `Narrow` has a row for each n, its C*L numbers side by side, and what be
 NumPy runs along rows, so short L want the second. Statistics of blocks are centred on their own mean and merged by
 Chan's formula: right in float32 for |mean| far above the standard deviation.
 """
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 

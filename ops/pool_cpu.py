@@ -78,11 +78,12 @@ def corners(geometry) -> np.ndarray:
 
 
 def by_image(op):
-    """op(x, geometry), which gives an array or several, image by image: what it reads many times stays in cache."""
-    def each(x, geometry):
-        if len(x) < 2:
-            return op(x, geometry)
-        parts = run(lambda i: op(x[i:i + 1], geometry), range(len(x)))
+    """op(*arrays, geometry), which gives an array or several, image by image, so that one image stays in cache."""
+    def each(*args):
+        *arrays, geometry = args
+        if len(arrays[0]) < 2:
+            return op(*args)
+        parts = run(lambda i: op(*(x[i:i + 1] for x in arrays), geometry), range(len(arrays[0])))
         if isinstance(parts[0], tuple):
             return tuple(joined(p) for p in zip(*parts, strict=True))
         return joined(parts)
@@ -140,6 +141,7 @@ def slow_max_pool(x, geometry, dtype):
     return best.astype(dtype, copy=False), np.maximum(indices, 0)         # 0 where dilation leaves nothing to see
 
 
+@by_image
 def max_pool_grad(grad, indices, geometry):
     """(N, C, *out) -> (N, C, *image): each gradient goes to where the largest stood."""
     dtype, grad = grad.dtype, wide(grad)
