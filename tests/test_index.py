@@ -251,6 +251,7 @@ def test_an_index_on_the_cpu_reads_the_device_and_lists_are_indices():
     assert x[[1, 0], [2, 0]].tolist() == [5, 0]
     assert x[np.array([True, False])].tolist() == [[0, 1, 2]]
     assert x[np.int64(1), zoo.tensor(2)].item() == 5
+    assert x[[np.int64(1), np.int8(0)]].tolist() == [[3, 4, 5], [0, 1, 2]]
 
 
 def test_an_index_written_to_after_use():

@@ -41,14 +41,15 @@ def grad_cam(model: Module, layer: Module | str, images: Tensor, classes: Tensor
     try:
         with enable_grad():
             logits = model(images.detach().requires_grad_())  # so that the maps have a gradient in a frozen model too
+            chosen = logits.argmax(1) if classes is None else classes
+            score = logits.gather(1, chosen.reshape(-1, 1)).sum()
     finally:
         hook.remove()
     if not seen or getattr(seen[-1], "ndim", 0) != 4:
         raise ValueError(f"grad_cam: wants a layer that runs and gives (N, K, H, W), got {type(module).__name__} with "
                          f"{getattr(seen[-1], 'shape', seen[-1]) if seen else 'no call'}")
     maps = seen[-1]
-    chosen = logits.argmax(1) if classes is None else classes
-    (slope,) = grad(logits.gather(1, chosen.reshape(-1, 1)).sum(), [maps])
+    (slope,) = grad(score, [maps])
     cam = (slope.mean((2, 3), keepdim=True) * maps.detach()).sum(1, keepdim=True).relu()
     cam = F.interpolate(cam, size=images.shape[-2:], mode="bilinear", align_corners=False)[:, 0]
     return cam / cam.amax((1, 2), keepdim=True).clamp(min=1e-12)
