@@ -121,6 +121,8 @@ def test_on_the_gpus_kernels(tmp_path):
         (["--warmup", "15"], "--warmup: wants fewer epochs than --epochs 15, got 15.0"),
         (["--optimizer", "lbfgs", "--clip", "1"], "--optimizer lbfgs: computes its gradients itself"),
         (["--ema", "1"], "--ema: wants a number of at least 0 and below 1, got 1.0"),
+        (["--weights", "nonsense"], "--model resnet8 --weights nonsense: load: resnet8 has no pretrained weights"),
+        (["--model", "resnet18", "--weights", "tv3"], "resnet18 has no weights 'tv3'; it has tv_in1k, a1_in1k"),
         (["--tta"], "--tta: wants a folder as --data"),
         (["--size", "16"], "--size: wants a folder as --data"),
         (["--data", "nowhere"], "--data: wants digits or a folder, got 'nowhere'"),

@@ -93,7 +93,7 @@ def confusion_picture(confusion: np.ndarray, classes: Sequence[str]) -> Any:
 
 
 def cells(shares: np.ndarray, side: int) -> np.ndarray:
-    """Squares as bytes (H, W, 3), from nearly white to blue for hits, to orange for errors; lines between large ones."""
+    """Squares, bytes (H, W, 3): from nearly white to blue for hits, to orange for errors, lines between large ones."""
     full = np.where(np.eye(len(shares), dtype=bool)[..., None], (47, 111, 223), (217, 98, 43))
     colours = np.rint(246 + (full - 246) * shares[..., None] ** 0.6).astype(np.uint8)
     made = colours.repeat(side, 0).repeat(side, 1)

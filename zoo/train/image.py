@@ -7,9 +7,10 @@ import numpy as np
 
 import zoo
 from zoo.autograd.random import Generator
+from zoo.checkpoint import FileError
 from zoo.data import DataLoader, TensorDataset, digits
 from zoo.data.transforms import ClassificationPresetTrain, CutMix, ImageClassification, MixUp
-from zoo.hub import load
+from zoo.hub import HubError, load
 from zoo.models.weights_row import Preprocessing
 from zoo.models.weights_zoo import DIGITS as DIGITS_ROW
 from zoo.nn import functional as F  # noqa: N812
@@ -53,13 +54,22 @@ class ImageTask:
         self.mixes = [kind(alpha=alpha, num_classes=len(self.classes)) for kind, alpha in mixes.items() if alpha]
 
     def make_model(self) -> Any:
-        """The model with its pretrained or fresh weights and a classifier for the classes."""
+        """The model with its pretrained or fresh weights and a classifier for the classes.
+
+        Raises:
+            UsageError: no such weights, or not of this model. HubError, FileError: they are not to be had or read.
+        """
         config = self.config
         options = {} if config.width is None else {"width": config.width}
         weights = None if config.weights == "none" else config.weights
         channels = 3 if self.parts else 1
-        return load(config.model, weights, num_classes=len(self.classes), in_chans=channels, device=config.device,
-                    **options)
+        try:
+            return load(config.model, weights, num_classes=len(self.classes), in_chans=channels, device=config.device,
+                        **options)
+        except (HubError, FileError):
+            raise
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"--model {config.model} --weights {config.weights}: {error}") from None
 
     def make_preprocessing(self) -> Preprocessing:
         """What pictures go through: as the weights expect it, at the size asked for."""

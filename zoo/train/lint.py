@@ -15,6 +15,8 @@ class Lint:
     It looks for: a model in eval mode; inputs that are all one number; outputs that are probabilities already, where
     cross_entropy wants logits; a missing zero_grad; frozen parameters in the optimizer; a learning rate of 0.
 
+    As a context manager it takes itself off at the end of the block.
+
     Args:
         model, optimizer: of the loop.
         tell: called with each finding; default `warnings.warn`.

@@ -36,8 +36,8 @@ def train(task: Any) -> float:
     """
     config, run, folder = task.config, Run(task), RunFolder(task.config)
     introduce(task, run, folder.restore(run))
-    board = Board(folder.path, config, run.counts.epoch)
-    with StopSignals() as stop, board, Lint(run.model, run.optimizer, warn):
+    lint = Lint(run.model, run.optimizer, warn)
+    with StopSignals() as stop, Board(folder.path, config, run.counts.epoch) as board:
         while not run.over and not run.counts.finished:
             row = train_epoch(task, run, folder, stop)
             if "val" in task.datasets:
@@ -52,6 +52,7 @@ def train(task: Any) -> float:
             folder.add_row(row)
             board.epoch(row, run)
             say(line_of(row))
+        lint.close()
         return finish(task, run, folder, board)
 
 

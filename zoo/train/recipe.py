@@ -60,7 +60,14 @@ SCHEDULES = {
 
 
 def layers(model: Module) -> Iterator[tuple[str, Module]]:
-    """The model's layers that have parameters, from input to output; blocks of a Sequential count one by one."""
+    """The model's layers that have parameters, from input to output; blocks of a Sequential count one by one.
+
+    Example:
+        >>> from zoo import models
+        >>> from zoo.train.recipe import layers
+        >>> [name for name, _ in layers(models.resnet14(width=2))][:5]
+        ['conv1', 'bn1', 'layer1.0', 'layer1.1', 'layer2.0']
+    """
     for name, child in model.named_children():
         inside = child.named_children() if isinstance(child, Sequential) else [("", child)]
         for part, layer in inside:
@@ -95,7 +102,15 @@ def freeze(model: Any, what: str) -> list[Module]:
 
 
 def parameter_groups(model: Module, lr: float, decay: float) -> list[Any]:
-    """The trainable parameters; with a layer-wise decay a group for each layer, at lr * decay^(layers above it)."""
+    """The trainable parameters; with a layer-wise decay a group for each layer, at lr * decay^(layers above it).
+
+    Example:
+        >>> import zoo
+        >>> from zoo.train.recipe import parameter_groups
+        >>> model = zoo.nn.Sequential(zoo.nn.Linear(2, 2), zoo.nn.Linear(2, 2))
+        >>> [group["lr"] for group in parameter_groups(model, 1.0, 0.5)]
+        [0.5, 1.0]
+    """
     wanted: list[Parameter] = [p for p in model.parameters() if p.requires_grad]
     if decay == 1:
         return wanted
