@@ -88,7 +88,7 @@ def train(generator: nn.Module, discriminator: nn.Module, args: argparse.Namespa
 
             totals[0] += loss_g.item() / len(batches)
             totals[1] += loss_d.item() / len(batches)
-        print(f"epoch {epoch:2d}  loss of the generator {totals[0]:.3f}, of the discriminator {totals[1]:.3f}", flush=True)
+        print(f"epoch {epoch:2d}  loss of the generator {totals[0]:.3f}, discriminator {totals[1]:.3f}", flush=True)
 
 
 @zoo.no_grad()
@@ -96,8 +96,8 @@ def judge(pictures: zoo.Tensor, args: argparse.Namespace) -> str:
     """What the classifier of real digits says of the pictures."""
     probabilities, classes = hub.load("resnet20_digits", device=args.device)(pictures).softmax(1).max(1)
     counts = np.bincount(classes.cpu().numpy(), minlength=10)
-    return (f"classifier: mean probability {probabilities.mean().item():.1%}, {(counts > 0).sum()} of 10 digits appear, "
-            f"the rarest in {counts.min() / len(pictures):.1%} of the pictures")
+    return (f"classifier: mean probability {probabilities.mean().item():.1%}, {(counts > 0).sum()} of 10 digits "
+            f"appear, the rarest in {counts.min() / len(pictures):.1%} of the pictures")
 
 
 def main() -> None:

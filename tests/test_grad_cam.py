@@ -14,7 +14,7 @@ def model():
 
 
 def test_equals_the_formula_written_out(model):
-    """After layer3 come the mean over positions and fc: the mean gradient of channel k is fc.weight[class, k] / (H W)."""
+    """After layer3 come the mean over positions and fc: the gradient of channel k is fc.weight[class, k] / (H W)."""
     images, classes = digits(train=False)[:6][0], zoo.tensor([0, 3, 3, 7, 9, 1])
     maps = model.forward_features(images)
     cam = (model.fc.weight[classes][:, :, None, None] * maps / 4).sum(1, keepdim=True).relu()
@@ -33,7 +33,8 @@ def test_heat_lies_on_the_digit_that_is_asked_for(model, layer, rng):
     left, right = (list(side) for side in zip(*pairs, strict=True))
     both = zoo.cat([images[left], zoo.zeros(len(pairs), 1, 8, 8), images[right]], 3)
     found = 0
-    for classes, here, there in ((labels[left], slice(0, 8), slice(16, 24)), (labels[right], slice(16, 24), slice(0, 8))):
+    first, last = slice(0, 8), slice(16, 24)
+    for classes, here, there in ((labels[left], first, last), (labels[right], last, first)):
         heat = grad_cam(model, layer, both, classes).numpy()
         found += (heat[:, :, here].sum((1, 2)) > heat[:, :, there].sum((1, 2))).sum()
     assert found >= 0.9 * 2 * len(pairs)
