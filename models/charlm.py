@@ -15,6 +15,7 @@ from zoo.models.registry import register
 from zoo.models.vocabulary import SPECIAL, Vocabulary
 from zoo.nn.dropout import Dropout
 from zoo.nn.linear import Embedding, Linear
+from zoo.nn.module import Module
 from zoo.nn.parameter import Parameter
 from zoo.nn.rnn import LSTM
 from zoo.ops.device import fetch
@@ -141,7 +142,7 @@ def stanza_dict(model: CharLM, dtype: Any = None) -> dict[str, Any]:
 
 # -- models by name
 
-def builder(name: str, text: str, **defaults: Any) -> Callable[..., CharLM]:
+def builder(name: str, text: str, **defaults: Any) -> Callable[..., Module]:
     """Registers a builder of CharLM with other defaults; its weights bring vocabulary and sizes with them."""
 
     def build(**options: Any) -> CharLM:

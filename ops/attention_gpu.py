@@ -189,20 +189,12 @@ def _common(query, bias, sizes: Sizes, causal, scale, p, seed, offset) -> tuple[
     wide = max(be, bv) * query.dtype.itemsize               # bytes of a row: three or four tiles share the memory
     side = 64 if wide <= 256 else 32 if wide <= 1024 else 16
     strides = (0,) * 4 if bias is None else tuple(
-        0 if n == 1 else stride for n, stride in zip(bias.shape, dense_strides(bias.shape), strict=True))
+        0 if n == 1 else stride for n, stride in zip(bias.shape, bias.strides, strict=True))
     numbers = (*sizes[1:], query.shape[1], strides, float(scale), seed, offset, threshold(p), float(scale_of(p)))
     constants = dict(CAUSAL=bool(causal), DROP=p > 0, WIDE=wide_of(query.dtype),
                      PRECISION="tf32" if kind_of(query.dtype) == "tf32" else "ieee", BM=side, BN=side, BE=be, BV=bv,
                      num_warps=4)
     return numbers, constants
-
-
-def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides, in elements, of a contiguous array."""
-    found = [1]
-    for n in reversed(shape[1:]):
-        found.append(found[-1] * n)
-    return tuple(reversed(found))
 
 
 def attention(query, key, value, bias, causal, scale, p, seed, offset):
@@ -212,9 +204,9 @@ def attention(query, key, value, bias, causal, scale, p, seed, offset):
         return contract.attention.decompose(query, key, value, bias, causal, scale, p, seed, offset)
     y, lse = (cuda.empty(s.shape, s.dtype, query.device) for s in specs)
     if lse.size:
-        q, k, v, b = (None if x is None else dense(x) for x in (query, key, value, bias))
-        numbers, constants = _common(q, b, sizes, causal, scale, p, seed, offset)
-        cuda.launch(attend, (-(-sizes.L // constants["BM"]), sizes.heads), q, k, v, b, y, lse, *numbers, **constants)
+        q, k, v = map(dense, (query, key, value))
+        numbers, constants = _common(q, bias, sizes, causal, scale, p, seed, offset)
+        cuda.launch(attend, (-(-sizes.L // constants["BM"]), sizes.heads), q, k, v, bias, y, lse, *numbers, **constants)
     return y, lse
 
 
@@ -223,18 +215,17 @@ def attention_grad(dy, query, key, value, bias, y, lse, causal, scale, p, seed, 
     if max(sizes.E, sizes.V) > WIDEST or not (sizes.heads and sizes.L and sizes.S):
         return contract.attention_grad.decompose(dy, query, key, value, bias, y, lse, causal, scale, p, seed, offset,
                                                  want_bias)
-    g, q, k, v, b, y, lse = (None if x is None else dense(x) for x in (dy, query, key, value, bias, y, lse))
+    g, q, k, v, y, lse = map(dense, (dy, query, key, value, y, lse))
     dq, dk, dv = (cuda.empty(x.shape, x.dtype, x.device) for x in (q, k, v))
     dscores = None
     if want_bias:
         dscores = cuda.empty((*query.shape[:3], sizes.S), lse.dtype, q.device)
         if causal:
             cuda.fill_bytes(dscores)                        # tiles that nobody sees are not visited
-    numbers, constants = _common(q, b, sizes, causal, scale, p, seed, offset)
-    cuda.launch(grad_query, (-(-sizes.L // constants["BM"]), sizes.heads), q, k, v, b, y, lse, g, dq, dscores, *numbers,
-                **constants)
-    cuda.launch(grad_key_value, (-(-sizes.S // constants["BN"]), sizes.heads), q, k, v, b, y, lse, g, dk, dv, *numbers,
-                **constants)
+    numbers, constants = _common(q, bias, sizes, causal, scale, p, seed, offset)
+    known = q, k, v, bias, y, lse, g
+    cuda.launch(grad_query, (-(-sizes.L // constants["BM"]), sizes.heads), *known, dq, dscores, *numbers, **constants)
+    cuda.launch(grad_key_value, (-(-sizes.S // constants["BN"]), sizes.heads), *known, dk, dv, *numbers, **constants)
     dbias = cuda.empty((0,), q.dtype, q.device) if dscores is None else contract.cast(
         contract.sum_to(dscores, tuple(bias.shape)), q.dtype)
     return dq, dk, dv, dbias

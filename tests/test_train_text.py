@@ -215,3 +215,20 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(text_task, "show_sample", lambda run: None)
     status, _ = run(tmp_path, "--lr", "1e30", "--clip", "0")
     assert status == 1 and "the loss of step" in capsys.readouterr().err
+
+
+# -- scripts/finetune_text.py
+
+def test_a_character_model_becomes_a_classifier(tmp_path):
+    """Two classes of texts in files of their own, told apart by their words."""
+    script = ROOT / "scripts/finetune_text.py"
+    assert len(script.read_text().splitlines()) < 100
+    rng = np.random.default_rng(0)
+    for name, words in (("sea", ("ship", "wave", "salt", "sail")), ("land", ("tree", "hill", "corn", "wolf"))):
+        (tmp_path / f"{name}.txt").write_text("\n".join(" ".join(rng.choice(words, 4)) for _ in range(60)))
+    command = [sys.executable, str(script), "--data", str(tmp_path), "--epochs", "3"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    out = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    assert "96 texts of land, sea; 24 held out" in out
+    before, after = (float(re.search(rf"{word}: accuracy ([\d.]+)%", out)[1]) for word in ("before", "after"))
+    assert after >= 95 > before
