@@ -124,6 +124,7 @@ def test_on_the_gpus_kernels(tmp_path):
         (["--weights", "nonsense"], "--model resnet8 --weights nonsense: load: resnet8 has no pretrained weights"),
         (["--model", "resnet18", "--weights", "tv3"], "resnet18 has no weights 'tv3'; it has tv_in1k, a1_in1k"),
         (["--tta"], "--tta: wants a folder as --data"),
+        (["--erase", "0.1", "--augment", "none", "--data", "."], "--erase: wants another --augment than none"),
         (["--size", "16"], "--size: wants a folder as --data"),
         (["--data", "nowhere"], "--data: wants digits or a folder, got 'nowhere'"),
         (["--resume", "nowhere"], "--resume: no run in nowhere"),

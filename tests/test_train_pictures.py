@@ -234,9 +234,13 @@ def test_a_batch_of_broken_pictures_only(tmp_path):
     root = write_pictures(tmp_path / "pictures", 12, 12)
     for path in list((root / "train").glob("*/*"))[:11]:
         path.write_bytes(b"junk")
-    folder = train(tmp_path / "runs", *TINY, "--data", str(root), "--batch-size", "2", "--augment", "none",
-                   "--freeze", "backbone")
-    assert math.isfinite(rows(folder)[0]["loss"])
+    for optimizer in ("sgd", "lbfgs"):
+        more = [] if optimizer == "lbfgs" else ["--accumulate", "4", "--clip", "1"]
+        folder = train(tmp_path / optimizer, *TINY, "--data", str(root), "--batch-size", "2", "--augment", "none",
+                       "--freeze", "backbone", "--optimizer", optimizer, "--lr", "0.1", *more)
+        steps = 12 if optimizer == "lbfgs" else 4              # two epochs of six batches
+        assert [p.name for p in folder.glob("checkpoints/*")] == [f"step-{steps:09d}.safetensors"]
+        assert all(math.isfinite(row["loss"]) for row in rows(folder)[:-1])
 
 
 # -- the config

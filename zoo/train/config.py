@@ -51,6 +51,7 @@ class Config:
     augment: str | None = option("data", None, f"of training pictures, one of {', '.join(AUGMENTS)} (crop)", str)
     shift: int = option("data", 1, "training digits are moved at random by up to so many pixels")
     erase: float = option("data", 0.0, "probability that a random rectangle is erased")
+    tta: bool = option("data", False, "evaluate on each picture and its mirror image")
     mixup: float = option("data", 0.0, "alpha of mixup; 0: none")
     cutmix: float = option("data", 0.0, "alpha of cutmix; 0: none")
     limit: int = option("data", 0, "use only so many images of each part; 0: all")
@@ -86,7 +87,6 @@ class Config:
     resume: str = option("run", "", "folder of a run: go on where it stopped")
 
     eval_only: bool = option("instead of training", False, "evaluate on test/, else val/")
-    tta: bool = option("instead of training", False, "evaluate on each picture and its mirror image")
     predict: str = option("instead of training", "", "a picture or a folder of them: print the most probable classes")
 
     def __post_init__(self):
@@ -131,6 +131,8 @@ def check_together(config: Config) -> None:
     for name in ("size", "augment", "erase", "tta") if config.data == DIGITS else ():
         if getattr(config, name) not in (None, 0.0, False, *OF_DIGITS.get(name, ())):
             raise UsageError(f"{flag(name)}: wants a folder as --data; the digits are as they are")
+    if config.erase and config.augment == "none":
+        raise UsageError("--erase: wants another --augment than none")
     validated = config.data != DIGITS or config.val_fraction
     if not validated and (config.patience or config.schedule == "plateau"):
         raise UsageError("--patience and --schedule plateau: want --val-fraction above 0")

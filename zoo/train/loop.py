@@ -65,11 +65,10 @@ def train_epoch(task: Any, run: Run, folder: RunFolder, stop: StopSignals) -> di
     with progress(left, f"epoch {counts.epoch}/{run.config.epochs}", counts.batch, total) as bar:
         for loaded in bar:
             batch = task.batch(loaded)
-            if batch.images is not None:
-                loss, hits = train_batch(task, run, batch)
-                counts.seen += len(batch.labels)
-                counts.total += loss * len(batch.labels)
-                counts.correct += hits
+            loss, hits = train_batch(task, run, batch)
+            counts.seen += len(batch.labels)
+            counts.total += loss * len(batch.labels)
+            counts.correct += hits
             counts.batch += 1
 
             speed = (counts.seen - seen_before) / (time.perf_counter() - begin)
@@ -84,13 +83,19 @@ def train_epoch(task: Any, run: Run, folder: RunFolder, stop: StopSignals) -> di
 
 
 def train_batch(task: Any, run: Run, batch: Any) -> tuple[float, int]:
-    """Forward, backward, and where the batch is the last one of a step, the step. Returns the loss and the hits."""
-    images, targets = task.training_pair(batch)
+    """Forward, backward, and where the batch is the last one of a step, the step. Returns the loss and the hits.
+
+    A batch of which no picture could be read adds nothing to its step.
+    """
+    images, targets = (None, None) if batch.images is None else task.training_pair(batch)
     first: list[tuple[float, int]] = []
 
     def compute() -> Any:
         if run.first_of_step:
             run.optimizer.zero_grad()
+        if images is None:
+            first.append((0.0, 0))
+            return 0.0
         with run.autocast():
             logits = run.model(images)
             loss = task.loss(logits, targets)
