@@ -10,8 +10,7 @@ import numpy as np
 
 from zoo.ops.dtypes import HALVES, float32
 from zoo.ops.optim_rules import RULES
-
-CHUNK = 1 << 14          # elements: param, grad, state and temporaries of one chunk stay in the L2 cache
+from zoo.ops.pieces import PIECE, each, slices
 
 
 def updates_for(kind: type) -> Any:
@@ -34,31 +33,34 @@ def update(rule: str, rows: Sequence[tuple], numbers: tuple, flags: tuple, maxim
             same in all rows. numbers, flags: what the rule reads. maximize, decay, shrink: see the formula.
     """
     step = IN_PLACE.get(rule) or out_of_place(rule)
-    for arrays in rows:
-        dtype = arrays[0].dtype
-        wide = float32 if dtype in HALVES else dtype
-        n = [np.asarray(x, wide) for x in numbers]
-        for parts in chunks(arrays):
-            p, g, *state = [a.astype(wide) for a in parts] if wide is not dtype else parts
-            if maximize:
-                g = -g
-            if decay:
-                g = g + p * np.asarray(decay, wide)
-            if shrink != 1:
-                p *= np.asarray(shrink, wide)
-            step(p, g, state, n, flags)
-            if wide is not dtype:
-                for part, value in zip((parts[0], *parts[2:]), (p, *state), strict=True):
-                    part[...] = value
+    if not rows:
+        return
+    dtype = rows[0][0].dtype
+    wide = float32 if dtype in HALVES else dtype
+    n = [np.asarray(x, wide) for x in numbers]
+
+    def work(parts: Sequence[np.ndarray]) -> None:
+        p, g, *state = [a.astype(wide) for a in parts] if wide is not dtype else parts
+        if maximize:
+            g = -g
+        if decay:
+            g = g + p * np.asarray(decay, wide)
+        if shrink != 1:
+            p *= np.asarray(shrink, wide)
+        step(p, g, state, n, flags)
+        if wide is not dtype:
+            for part, value in zip((parts[0], *parts[2:]), (p, *state), strict=True):
+                part[...] = value
+    each(work, [parts for arrays in rows for parts in pieces(arrays)], sum(arrays[0].size for arrays in rows))
 
 
-def chunks(arrays: tuple) -> Iterable[Sequence[np.ndarray]]:
-    """The arrays themselves, or flat pieces of CHUNK elements of larger ones."""
+def pieces(arrays: tuple) -> Iterable[Sequence[np.ndarray]]:
+    """The arrays themselves, or flat pieces of larger ones."""
     size = arrays[0].size
-    if size <= CHUNK:
+    if size <= PIECE:
         return (arrays,)
     flat = [a.reshape(-1) for a in arrays]
-    return ([a[start:start + CHUNK] for a in flat] for start in range(0, size, CHUNK))
+    return ([a[s] for a in flat] for s in slices(size))
 
 
 def out_of_place(rule: str):

@@ -37,13 +37,24 @@ def total(x: np.ndarray) -> np.ndarray:
     return add_up(x, (1,), True)
 
 
+def within(x: np.ndarray, low: float, high: float) -> bool:
+    """Are all elements? Extremes of the whole block take a third of the time of each line's."""
+    return bool(np.maximum.reduce(x, axis=None) <= high and np.minimum.reduce(x, axis=None) >= low)
+
+
 def softmax(e, x) -> None:
-    np.subtract(x, np.maximum.reduce(x, axis=1, keepdims=True), out=e)
-    np.exp(e, out=e)
+    if x.shape[1] < 1 << 20 and within(x, -80, 60):        # every exp is a normal float32, and so is their sum
+        np.exp(x, out=e)
+    else:
+        np.subtract(x, np.maximum.reduce(x, axis=1, keepdims=True), out=e)
+        np.exp(e, out=e)
     e *= 1 / total(e)
 
 
 def log_softmax(z, x) -> None:
+    if x.shape[1] < 1 << 20 and within(x, -8, 8):          # the logarithm of the sum is not much larger than without x
+        np.subtract(x, np.log(total(np.exp(x))), out=z)
+        return
     np.subtract(x, np.maximum.reduce(x, axis=1, keepdims=True), out=z)
     z -= np.log(total(np.exp(z)))
 
