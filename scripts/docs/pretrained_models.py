@@ -53,7 +53,7 @@ def cells(row: Weights) -> tuple[str, ...]:
         row.licence,
         "sha256" if row.sha256 else f"prefix `{row.sha256_prefix}`" if row.sha256_prefix else "hub",
         "" if row.revision is None else f"`{row.revision[:7]}`" if row.revision_seen else "main",
-        row.note,
+        row.note if row.bits_per_character is None else f"{row.bits_per_character} bits per character; {row.note}",
     )
 
 
