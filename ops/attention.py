@@ -13,6 +13,7 @@ from zoo.ops.errors import ArgumentError, DtypeError, ShapeError
 from zoo.ops.norm import wide
 from zoo.ops.op import OPS, Spec, structured
 from zoo.ops.random import dropout_mask, philox, scale_of, threshold
+from zoo.ops.rnn import lifted
 from zoo.ops.shape import cast, filled, permute, reshape, sum_to, tril
 
 CELLS = 1 << 17         # weights of one block: they and their copies stay in cache
@@ -141,8 +142,7 @@ class attention:
             top[top == -np.inf] = 0                      # a row that sees nothing: exp(-inf - 0) is 0
             np.exp(np.subtract(e, top, out=e), out=e)
             total = e.sum(2, keepdims=True)
-            with np.errstate(divide="ignore"):
-                lse[block.heads, block.rows] = (np.log(total) + top)[..., 0]
+            lse[block.heads, block.rows] = (np.log(total) + top)[..., 0]
             total[total == 0] = 1
             np.divide(weights.dropped(e, block) @ v[block.heads, :block.columns], total, y[block.heads, block.rows])
         return y.reshape(out.shape).astype(out.dtype, copy=False), lse.reshape(kept.shape)
@@ -158,11 +158,6 @@ class attention:
         return cast(dropout_mask(weights, p, seed, offset) @ value, dtype), reshape(lse, tuple(lse.shape[:3]))
 
     samples = samples
-
-
-def lifted(*xs) -> list:
-    """Halves as float32, in ops."""
-    return [cast(x, float32) if x is not None and x.dtype in HALVES else x for x in xs]
 
 
 def turned(x):
