@@ -100,6 +100,14 @@ def recurrences(dtype):
             backward(layer(x)[0])
 
 
+def attentions(dtype):
+    """Heads of 64 and 128, causal with dropout, and with a mask that has a gradient."""
+    for width in (64, 128):
+        q, k, v = (leaf((4, 16, 2048, width), dtype) for _ in range(3))
+        backward(F.scaled_dot_product_attention(q, k, v, dropout_p=0.1, is_causal=True))
+        backward(F.scaled_dot_product_attention(q, k, v, attn_mask=leaf((16, 2048, 2048), dtype)))
+
+
 def optimizers(dtype):
     rules = "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "Rprop", "ASGD", "Lion"
     sgd = partial(zoo.optim.SGD, lr=0.1, momentum=0.9, weight_decay=1e-4)
@@ -113,7 +121,7 @@ def optimizers(dtype):
 def main():
     failed = 0
     with dry_run(sys.argv[1]):
-        for case in (convolutions, products, norms, classifiers, reductions, recurrences, optimizers):
+        for case in (convolutions, products, norms, classifiers, reductions, recurrences, attentions, optimizers):
             for dtype in (zoo.float32, zoo.bfloat16):
                 try:
                     case(dtype)
