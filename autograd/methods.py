@@ -11,8 +11,7 @@ from zoo.ops.face.pointwise import UNARY as UNARY_OPS
 from zoo.ops.op import OPS, Op
 
 FACES = ("pointwise", "activation", "reduce", "sort", "matmul", "norm", "loss", "conv", "pool", "shape", "split",
-         "join", "index", "sets", "rnn", "attention", "parts", "calculus", "statistics", "special", "linalg",
-         "warp")
+         "join", "index", "sets", "rnn", "attention", "parts", "calculus", "statistics", "special", "linalg")
 OPERATORS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "floordiv": "floor_divide",
              "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
              "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "matmul": "matmul"}
@@ -56,7 +55,7 @@ def bind_operators() -> None:
 def in_place_functions() -> dict:
     """`relu_(x)` and the like: those of Tensor's methods in place that torch has as functions too."""
     names = (*UNARY_OPS, "celu", "clamp", "clamp_max", "clamp_min", "clip", "detach", "fill", "ldexp", "logit",
-             "nan_to_num", "relu", "selu", "threshold", "xlogy", "zero")
+             "nan_to_num", "relu", "selu", "square", "threshold", "xlogy", "zero")
     return {f"{name}_": getattr(Tensor, f"{name}_") for name in names if hasattr(Tensor, f"{name}_")}
 
 

@@ -164,3 +164,56 @@ class cholesky:
         return {"ordinary": [(definite(2, 3, 3),)], "empty": [(np.zeros((0, 3, 3)),)],
                 "0-d": "a matrix has two dims", "odd": [(definite(7, 7),)],
                 "extreme": [(np.array([[1e4, 1.0], [1.0, 1e-2]]),)]}
+
+
+def oriented(u, vh) -> tuple:
+    """Singular vectors with signs that make the largest element of each column of u positive."""
+    at = OPS["argmax"](OPS["abs"](u), -2, True)
+    sign = OPS["where"](OPS["lt"](OPS["gather"](u, -2, at), 0), -1.0, 1.0)
+    return u * sign, vh * turned(sign)
+
+
+@structured
+class svd:
+    """(u, s, vh) with a = u diag(s) vh: a (..., m, n), k = min(m, n) -> (..., m, k), (..., k) descending, (..., k, n).
+
+    The largest element of each column of u is positive. Vectors of equal singular values have no derivative.
+    """
+    outputs = ("u", "s", "vh")
+
+    def check(a):
+        need_float("linalg.svd", a)
+        if a.ndim < 2:
+            raise ShapeError(f"linalg.svd: wants matrices (..., m, n), got shape {tuple(a.shape)}")
+        *batch, m, n = a.shape
+        shapes = (*batch, m, min(m, n)), (*batch, min(m, n)), (*batch, min(m, n), n)
+        return tuple(Spec(shape, a.dtype) for shape in shapes)
+
+    def forward(a):
+        specs = svd.check(a)
+        if not a.size:
+            return tuple(np.zeros(spec.shape, spec.dtype) for spec in specs)
+        u, s, vh = attempted("linalg.svd", lambda x: np.linalg.svd(x, full_matrices=False), wide(a))
+        u, vh = oriented(u, vh)
+        return tuple(y.astype(a.dtype, copy=False) for y in (u, s, vh))
+
+    def da(du, ds, dvh, u, s, vh):
+        row, column = reshape(s, (*s.shape, 1)), reshape(s, (*s.shape[:-1], 1, s.shape[-1]))
+        apart = column * column - row * row
+        apart = OPS["where"](OPS["eq"](apart, 0.0), 1.0, apart)             # the diagonal, where `skew` is 0
+        one = constant(np.eye(s.shape[-1], dtype=s.dtype), like=s)
+        inverse = OPS["where"](OPS["gt"](column, 0.0), 1.0 / OPS["where"](OPS["gt"](column, 0.0), column, 1.0), 0.0)
+        pu, pv = matmul(turned(u), du), matmul(vh, turned(dvh))
+        inner = ((pu - turned(pu)) / apart) * column + row * ((pv - turned(pv)) / apart)
+        inner = inner + reshape(ds, (*ds.shape, 1)) * one
+        g = matmul(matmul(u, inner), vh)
+        if u.shape[-2] > u.shape[-1]:
+            g = g + matmul((du - matmul(u, pu)) * inverse, vh)
+        if vh.shape[-1] > vh.shape[-2]:
+            g = g + matmul(u * inverse, dvh - matmul(turned(pv), vh))
+        return g
+
+    def samples(rng):
+        return {"ordinary": [(rng.normal(size=(2, 3, 3)),), (rng.normal(size=(4, 3)),)],
+                "empty": [(np.zeros((0, 3, 2)),)], "0-d": "a matrix has two dims",
+                "odd": [(rng.normal(size=(3, 7)),)], "extreme": [(np.array([[1e3, 1.0], [0.0, 1e-2]]),)]}

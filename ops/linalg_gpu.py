@@ -30,8 +30,9 @@ def eliminate(w, sign, size, N, M, BN: tl.constexpr, BM: tl.constexpr, BR: tl.co
     s = tl.full((1,), 1.0, w.dtype.element_ty)
     z = tl.zeros((1,), w.dtype.element_ty)
     for k in range(N):
-        column = tl.abs(tl.load(w + rows * M + k, mask=(rows >= k) & (rows < N), other=-1.0))
-        p = tl.argmax(column, 0)
+        below = (rows >= k) & (rows < N)
+        column = tl.abs(tl.load(w + rows * M + k, mask=below, other=0.0))
+        p = tl.argmax(tl.where(below, column, -1.0), 0)
         top = tl.load(w + k * M + cols, mask=inside, other=0.0)
         best = tl.load(w + p * M + cols, mask=inside, other=0.0)
         pivot = tl.load(w + p * M + k + one)
@@ -87,6 +88,36 @@ def factor(w, good, N, BN: tl.constexpr, BR: tl.constexpr):
     tl.store(good + tl.program_id(0) + one, definite)
 
 
+@triton.jit(do_not_specialize=["N", "M"])
+def rotate(w, v, N, M, SWEEPS: tl.constexpr, BM: tl.constexpr):
+    """w (batch, N, M), M >= N, v (batch, N, N): turns pairs of rows until w's are orthogonal (one-sided Jacobi).
+
+    Every turn is applied to the rows of v as well. grid (batch,).
+    """
+    w += tl.program_id(0).to(tl.int64) * N * M
+    v += tl.program_id(0).to(tl.int64) * N * N
+    m = tl.arange(0, BM)
+    for _ in range(SWEEPS):
+        for p in range(N - 1):
+            for q in range(p + 1, N):
+                a = tl.load(w + p * M + m, mask=m < M, other=0.0)
+                b = tl.load(w + q * M + m, mask=m < M, other=0.0)
+                c = tl.load(v + p * N + m, mask=m < N, other=0.0)
+                d = tl.load(v + q * N + m, mask=m < N, other=0.0)
+                both = tl.sum(a * b, 0)
+                zeta = (tl.sum(b * b, 0) - tl.sum(a * a, 0)) / tl.where(both == 0, 1.0, 2 * both)
+                t = tl.where(zeta < 0, -1.0, 1.0) / (tl.abs(zeta) + tl.sqrt(1 + zeta * zeta))
+                t = tl.where(both == 0, 0.0 * t, t)
+                cos = 1 / tl.sqrt(1 + t * t)
+                sin = cos * t
+                tl.debug_barrier()
+                tl.store(w + p * M + m, cos * a - sin * b, mask=m < M)
+                tl.store(w + q * M + m, sin * a + cos * b, mask=m < M)
+                tl.store(v + p * N + m, cos * c - sin * d, mask=m < N)
+                tl.store(v + q * N + m, sin * c + cos * d, mask=m < N)
+                tl.debug_barrier()
+
+
 def _wide(a: DeviceArray) -> DeviceArray:
     return cast(a, float32) if a.dtype in HALVES else a
 
@@ -140,3 +171,22 @@ def cholesky(a):
     if not cuda.to_numpy(good).all():
         raise LinAlgError(f"linalg.cholesky: Matrix is not positive definite, got shape {tuple(a.shape)}")
     return cast(reshape(w, spec.shape), spec.dtype)
+
+
+def svd(a):
+    specs = contract.svd.check(a)
+    if not a.size:
+        return tuple(cuda.empty(s.shape, s.dtype, a.device) for s in specs)
+    tall = a.shape[-2] >= a.shape[-1]
+    x = contiguous_copy(contract.turned(_wide(a)) if tall else _wide(a))           # its rows are turned
+    n, m = x.shape[-2:]
+    one = np.broadcast_to(np.eye(n, dtype=x.dtype), (*x.shape[:-2], n, n))
+    v = cuda.from_numpy(np.ascontiguousarray(one), a.device)
+    cuda.launch(rotate, (x.size // (n * m),), x, v, n, m, SWEEPS=10 if x.dtype == float32 else 14, BM=power_of_two(m))
+    size = OPS["vector_norm"](x, 2.0, -1, False)
+    s, order = OPS["sort"](size, -1, True, True)
+    rows = reshape(order, (*order.shape, 1))
+    x, v = (OPS["gather"](y, -2, OPS["expand"](rows, tuple(y.shape))) for y in (x, v))
+    x = OPS["div"](x, OPS["clamp_min"](reshape(s, (*s.shape, 1)), np.finfo(x.dtype).tiny))
+    u, vh = contract.oriented(*((contract.turned(x), v) if tall else (contract.turned(v), x)))
+    return tuple(cast(contiguous_copy(y), spec.dtype) for y, spec in zip((u, s, vh), specs, strict=True))

@@ -90,3 +90,36 @@ def test_a_tensor_overwritten_as_a_whole_goes_on_to_require_grad():
         assert y.requires_grad and y.grad_fn is not None
         (g,) = zoo.autograd.grad((y + x).sum(), x)
         assert g.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_equals_share_the_gradient_of_the_median():
+    x = zoo.tensor([1.0, 2.0, 2.0, 3.0, 2.0], requires_grad=True)
+    y = x.median()
+    y.backward()
+    assert y.item() == 2.0
+    assert x.grad.numpy() == pytest.approx([0, 1 / 3, 1 / 3, 0, 1 / 3])
+    assert zoo.tensor([1.0, float("nan")]).median().isnan()
+
+
+def test_an_empty_list_of_dims_reduces_none():
+    x = zoo.tensor([[1.0, 0.0], [2.0, 3.0]])
+    assert x.all(dim=()).tolist() == x.any(dim=()).tolist() == [[True, False], [True, True]]
+
+
+def test_the_square_of_bools_is_an_integer():
+    y = zoo.square(zoo.tensor([True, False]))
+    assert y.dtype == zoo.int64 and y.tolist() == [1, 0]
+
+
+def test_functions_in_place():
+    x = zoo.tensor([-1.0, 4.0])
+    assert zoo.relu_(x) is x and x.tolist() == [0, 4]
+    zoo.sqrt_(x)
+    assert x.tolist() == [0, 2] and zoo.fill_(x, 7).tolist() == [7, 7]
+
+
+def test_a_shape_is_a_size():
+    shape = zoo.ones(2, 3, 4).shape
+    assert isinstance(shape, zoo.Size) and shape == (2, 3, 4) and shape.numel() == 24
+    assert isinstance(shape[1:], zoo.Size) and isinstance(shape[:1] + (5,), zoo.Size) and shape[-1] == 4
+    assert zoo.ones(shape[1:]).reshape(*shape[1:]).view(shape[1:].numel()).size() == zoo.Size([12])

@@ -19,7 +19,7 @@ def bag_numbers(offsets, count: int, include_last: bool) -> tuple[np.ndarray, in
     starts = fetch(getattr(offsets, "array", offsets)).astype(np.int64)
     starts = starts[:-1] if include_last else starts
     if len(starts) and (starts[0] != 0 or starts[-1] > count or (np.diff(starts) < 0).any()):
-        raise ArgumentError(f"embedding_bag: wants offsets that ascend from 0 to at most {count}, got {starts.tolist()}")
+        raise ArgumentError(f"embedding_bag: wants offsets that ascend from 0, at most {count}, got {starts.tolist()}")
     return np.searchsorted(starts, np.arange(count), "right") - 1, len(starts)
 
 

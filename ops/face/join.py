@@ -48,9 +48,12 @@ def stack(tensors, dim=0, *, out=None):
     """
     if not tensors:
         raise ArgumentError("stack: wants at least one tensor, got none")
-    if len({tuple(x.shape) for x in tensors}) > 1:
+    shape = tuple(tensors[0].shape)
+    if any(x.shape != shape for x in tensors):
         raise ShapeError(f"stack: wants tensors of one shape, got {', '.join(str(tuple(x.shape)) for x in tensors)}")
-    d = wrap("stack", dim, len(tensors[0].shape) + 1)
+    d = wrap("stack", dim, len(shape) + 1)
+    if d < len(shape):                                       # the same order in memory, with one view instead of many
+        return ending(reshape(cat_op(d, *tensors), (*shape[:d], len(tensors), *shape[d:])), out)
     return ending(cat_op(d, *(unsqueeze(x, d) for x in tensors)), out)
 
 

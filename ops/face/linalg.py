@@ -9,7 +9,7 @@ from zoo.ops.device import constant
 from zoo.ops.dims import wrap
 from zoo.ops.dtypes import INEXACT
 from zoo.ops.errors import ArgumentError, DtypeError, LinAlgError, ShapeError
-from zoo.ops.face.reduce import nuclear_norm, vector_norm
+from zoo.ops.face.reduce import vector_norm
 from zoo.ops.face.shape import diagonal
 from zoo.ops.matmul import matmul
 from zoo.ops.op import OPS, into
@@ -140,9 +140,8 @@ def cholesky_solve(B, L, upper=False, *, out=None):  # noqa: N803
 
 def cholesky_inverse(L, upper=False, *, out=None):  # noqa: N803
     """The inverse of A = L L' (upper: L' L), given by its Cholesky factor."""
-    factor = ops.turned(L) if upper else L
-    lower = inv(OPS["tril"](factor, 0))
-    return given(matmul(ops.turned(lower), lower), out)
+    l = ops.turned(L) if upper else L  # noqa: E741
+    return given(inv(matmul(l, ops.turned(l))), out)
 
 
 def matrix_power(A, n, *, out=None):  # noqa: N803
@@ -186,8 +185,7 @@ def linalg_vander(x, N=None, *, out=None):  # noqa: N803
         >>> zoo.linalg.vander(zoo.tensor([1, 2, 3])).tolist()
         [[1, 1, 1], [1, 2, 4], [1, 3, 9]]
     """
-    if not len(x.shape):
-        raise ShapeError("linalg.vander: wants at least 1 dim, got a 0-d tensor")
+    x = x if len(x.shape) else reshape(x, (1,))
     count = x.shape[-1] if N is None else N
     if N is not None and N <= 1:
         raise ArgumentError(f"linalg.vander: wants N > 1, got {N}")
@@ -209,12 +207,27 @@ def vander(x, N=None, increasing=False):  # noqa: N803
     return table if increasing else OPS["flip"](table, (1,))
 
 
-def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):  # noqa: N803
-    """A norm of matrices over two dims: "fro" (the root of the sum of squares), "nuc" (the sum of singular values),
-    1 and -1 (the largest and smallest sum |.| of a column), inf and -inf (of a row).
+def svdvals(A, *, out=None):  # noqa: N803
+    """The singular values of matrices (..., m, n), descending: (..., min(m, n)).
 
     Raises:
-        ArgumentError: another ord; 2 and -2, which want singular values, are not built. DtypeError: integers.
+        DtypeError: integers. ShapeError: fewer than 2 dims.
+
+    Example:
+        >>> import zoo
+        >>> zoo.linalg.svdvals(zoo.tensor([[0.0, 2.0], [3.0, 0.0]])).tolist()
+        [3.0, 2.0]
+    """
+    return given(ops.svd(A)[1], out)
+
+
+def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=None):  # noqa: N803
+    """A norm of matrices over two dims: "fro" (the root of the sum of squares), "nuc" (the sum of singular values),
+    2 and -2 (the largest and smallest of them), 1 and -1 (the largest and smallest sum |.| of a column), inf and -inf
+    (of a row).
+
+    Raises:
+        ArgumentError: another ord. DtypeError: integers. ShapeError: fewer than two dims.
 
     Example:
         >>> import zoo
@@ -232,15 +245,24 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
         raise ArgumentError(f"linalg.matrix_norm: wants two different dims, got {dim}")
     if ord == "fro":
         return given(vector_norm(A, 2, (row, column), keepdim), out)
+    if ord not in ("nuc", 1, -1, 2, -2, inf, -inf):
+        raise ArgumentError(f"linalg.matrix_norm: wants ord 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
+    rest = tuple(d for d in range(len(A.shape)) if d not in (row, column))
+    x = permute(A, (*rest, row, column))
     if ord == "nuc":
-        return given(nuclear_norm(A, (row, column), keepdim), out)
-    if ord not in (1, -1, inf, -inf):
-        raise ArgumentError(f"linalg.matrix_norm: wants ord 'fro', 'nuc', 1, -1, inf or -inf, got {ord!r}")
-    added, kept = (row, column) if abs(ord) == 1 else (column, row)
-    sums = OPS["sum"](OPS["abs"](A), added, True, None)
-    y = OPS["amax" if ord > 0 else "amin"](sums, (kept,), True)
-    left = tuple(n for d, n in enumerate(y.shape) if d not in (row, column))
-    return given(y if keepdim else reshape(y, left), out)
+        y = OPS["sum"](ops.svd(x)[1], -1, False, None)
+    elif abs(ord) == 2:
+        y = furthest(ops.svd(x)[1], ord > 0)
+    else:
+        y = furthest(OPS["sum"](OPS["abs"](x), -2 if abs(ord) == 1 else -1, False, None), ord > 0)
+    return given(reshape(y, tuple(1 if d not in rest else n for d, n in enumerate(A.shape))) if keepdim else y, out)
+
+
+def furthest(x, largest: bool):
+    """The largest (0 of nothing) or smallest element along the last dim."""
+    if largest and not x.shape[-1]:
+        return OPS["sum"](x, -1, False, None)
+    return OPS["amax" if largest else "amin"](x, (-1,), False)
 
 
 def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):  # noqa: N803
@@ -271,5 +293,5 @@ METHODS = ("cholesky", "cholesky_inverse", "cholesky_solve", "det", "inverse", "
 NN_FUNCTIONS = ()
 INPLACE = ()
 LINALG_FUNCTIONS = {f.__name__: f for f in (cholesky, cholesky_ex, det, inv, inv_ex, matrix_norm, matrix_power, norm,
-                                            slogdet, solve)}
+                                            slogdet, solve, svdvals)}
 LINALG_FUNCTIONS |= {"diagonal": linalg_diagonal, "vander": linalg_vander, "LinAlgError": LinAlgError}

@@ -1,7 +1,7 @@
 """torch's elementwise functions: what an Op is not by itself, numbers and options said in ops. The rest are the Ops."""
 from zoo.ops import comparison, transcendental, unary
 from zoo.ops import pointwise as ops
-from zoo.ops.dtypes import FLOATS, INTS, NUMBERS, bool_, float64, result_type
+from zoo.ops.dtypes import FLOATS, INTS, NUMBERS, bool_, float64, int64, result_type
 from zoo.ops.errors import ArgumentError, DtypeError
 from zoo.ops.op import OPS, into
 from zoo.ops.pointwise import clamp_max, clamp_min, floor_divide, mul, pow
@@ -12,10 +12,10 @@ BINARY = ("addcdiv", "addcmul", "atan2", "bitwise_and", "bitwise_left_shift", "b
           "bitwise_xor", "clamp_max", "clamp_min", "copysign", "eq", "floor_divide", "fmax", "fmin", "fmod", "ge", "gt",
           "hypot", "le", "lerp", "logaddexp", "logaddexp2", "logical_and", "logical_or", "logical_xor", "lt", "maximum",
           "minimum", "mul", "ne", "nextafter", "pow", "remainder", "xlogy")
-UNARY = ("abs", "acos", "acosh", "angle", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "deg2rad",
-         "digamma", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "frac", "isfinite", "isinf", "isnan",
+UNARY = ("abs", "acos", "acosh", "angle", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh",
+         "deg2rad", "digamma", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "frac", "isfinite", "isinf", "isnan",
          "lgamma", "log", "log1p", "log2", "log10", "logical_not", "neg", "positive", "rad2deg", "reciprocal", "round",
-         "rsqrt", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc")
+         "rsqrt", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "tan", "tanh", "trunc")
 ALIASES = {"absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
            "arctan": "atan", "arctanh": "atanh", "arctan2": "atan2", "fix": "trunc", "greater": "gt",
            "greater_equal": "ge", "less": "lt",
@@ -197,6 +197,17 @@ def clamp(input, min=None, max=None, *, out=None):
     return given(ops.clamp(input, min, max), out)
 
 
+def square(input, *, out=None):
+    """input^2; bools become int64.
+
+    Example:
+        >>> import zoo
+        >>> zoo.square(zoo.tensor([-3.0]))
+        tensor([9.])
+    """
+    return given(cast(input, int64) if input.dtype == bool_ else unary.square(input), out)
+
+
 def nan_to_num(input, nan=0.0, posinf=None, neginf=None, *, out=None):
     """nan, inf and -inf replaced; by default by 0 and the largest and smallest number of the dtype.
 
@@ -301,8 +312,8 @@ globals().update({name: OPS[name] for name in (*BINARY, *UNARY)})
 globals().update({name: strict(OPS[name], name in SECOND) for name in (*TENSORS, *SECOND)})
 globals().update({name: globals()[of] for name, of in ALIASES.items()})
 subtract, divide, clip = sub, div, clamp
-OWN = ("add", "clamp", "clip", "div", "divide", "float_power", "heaviside", "ldexp", "logit", "nan_to_num", "sub",
-       "subtract", "true_divide")
+OWN = ("add", "clamp", "clip", "div", "divide", "float_power", "heaviside", "ldexp", "logit", "nan_to_num", "square",
+       "sub", "subtract", "true_divide")
 SAME = (*BINARY, *UNARY, *ALIASES, *OWN)
 FUNCTIONS = (*SAME, "rsub", "polygamma", "isclose", "allclose", "where")
 METHODS = (*SAME, "isclose", "allclose")

@@ -187,25 +187,25 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
 
 
 def any(input, dim=None, keepdim=False, *, out=None):
-    """Is any element over `dim` not 0? False over nothing.
+    """Is any element over `dim` not 0? False over nothing. An empty list of dims reduces none.
 
     Example:
         >>> import zoo
         >>> zoo.any(zoo.tensor([[0, 1], [0, 0]]), dim=1).tolist()
         [True, False]
     """
-    return given(ops.any(input, dims(dim), keepdim), out)
+    return given(OPS["ne"](input, 0) if dim in ((), []) else ops.any(input, dims(dim), keepdim), out)
 
 
 def all(input, dim=None, keepdim=False, *, out=None):
-    """Are all elements over `dim` not 0? True over nothing.
+    """Are all elements over `dim` not 0? True over nothing. An empty list of dims reduces none.
 
     Example:
         >>> import zoo
         >>> zoo.all(zoo.tensor([[1, 1], [0, 1]]), dim=1).tolist()
         [True, False]
     """
-    return given(ops.all(input, dims(dim), keepdim), out)
+    return given(OPS["ne"](input, 0) if dim in ((), []) else ops.all(input, dims(dim), keepdim), out)
 
 
 def logsumexp(input, dim, keepdim=False, *, out=None):

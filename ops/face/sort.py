@@ -134,11 +134,22 @@ def median_of(name, input, dim, keepdim, place, result, out):
     size = int(np.prod(input.shape))
     if not size:
         return given(OPS["filled"](input, (), float("nan")), out)
-    return given(pick(name, reshape(input, (size,)), 0, False, place)[0], out)
+    x = reshape(input, (size,))
+    y = pick(name, x, 0, False, place)[0]
+    return given(shared_evenly(x, y) if input.dtype in INEXACT else y, out)
+
+
+def shared_evenly(x, y):
+    """y, an element of x, whose gradient all its equals share: the largest of them alone."""
+    y = y.detach() if hasattr(y, "detach") else y
+    same = OPS["where"](OPS["ne"](y, y), OPS["ne"](x, x), OPS["eq"](x, y))
+    return OPS["amax"](cast(OPS["where"](same, x, -float("inf")), x.dtype), None, False)
 
 
 def median(input, dim=None, keepdim=False, *, out=None):
     """The (lower) median of all elements, or along `dim` with its index; nan if there is one.
+
+    Equals share the gradient of the median of all elements evenly.
 
     Example:
         >>> import zoo

@@ -11,7 +11,7 @@ from zoo.ops.matmul import matmul
 from zoo.ops.op import OPS
 from zoo.ops.shape import basic_index, cast, expand, permute, reshape
 
-FUNCTIONS = ("grid_sampler_2d", "grid_sampler_3d")
+FUNCTIONS = ()
 METHODS = ()
 NN_FUNCTIONS = ("affine_grid", "grid_sample")
 INPLACE = ()
@@ -68,20 +68,25 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     places = [unnormalized(basic_index(grid, (..., rank - 1 - d)), sizes[d], align_corners) for d in range(rank)]
     if mode != "bicubic":
         places = [inside(p, n, padding_mode, align_corners) for p, n in zip(places, sizes, strict=True)]
+    lines = [[read(place, weight, n, padding_mode, align_corners, mode) for place, weight in taps(p, mode)]
+             for p, n in zip(places, sizes, strict=True)]
     total = None
-    for corner in product(*(taps(p, mode) for p in places)):
-        at, weights, outside = [], [], []
-        for (place, weight), n in zip(corner, sizes, strict=True):
-            place = inside(place, n, padding_mode, align_corners) if mode == "bicubic" else place
-            outside.append(OPS["logical_or"](OPS["lt"](place, 0), OPS["gt"](place, n - 1)))
-            at.append(cast(OPS["clamp"](place, 0, n - 1), int64))
-            weights.append(weight)
-        value = pixels(input, at, sizes)
-        for far, weight in zip(outside, weights, strict=True):
-            factor = OPS["where"](far, 0.0, 1.0 if weight is None else weight)
-            value = OPS["mul"](value, cast(reshape(factor, (factor.shape[0], 1, *factor.shape[1:])), input.dtype))
+    for corner in product(*lines):
+        weight = corner[0][1]
+        for _, factor in corner[1:]:
+            weight = OPS["mul"](weight, factor)
+        weight = cast(reshape(weight, (weight.shape[0], 1, *weight.shape[1:])), input.dtype)
+        value = OPS["mul"](pixels(input, [at for at, _ in corner], sizes), weight)
         total = value if total is None else OPS["add"](total, value)
     return total
+
+
+def read(place, weight, n: int, padding_mode: str, align_corners, mode: str) -> tuple:
+    """(index, weight) of one tap along a dimension of n pixels: what lies outside weighs nothing."""
+    place = inside(place, n, padding_mode, align_corners) if mode == "bicubic" else place
+    index = OPS["clamp"](place, 0, n - 1)
+    there = OPS["eq"](index, place)
+    return cast(index, int64), cast(there, place.dtype) if weight is None else OPS["where"](there, weight, 0.0)
 
 
 def check(input, grid, rank: int, mode: str, padding_mode: str) -> None:
@@ -149,18 +154,3 @@ def pixels(input, at: list, sizes: tuple):
     index = expand(reshape(flat, (n, 1, prod(out))), (n, channels, prod(out)))
     found = OPS["gather"](reshape(input, (n, channels, prod(sizes))), 2, index)
     return reshape(found, (n, channels, *out))
-
-
-def by_number(input, grid, interpolation_mode, padding_mode, align_corners):
-    """grid_sample with its modes as torch's native functions count them."""
-    return grid_sample(input, grid, MODES[interpolation_mode], PADDING[padding_mode], align_corners)
-
-
-def grid_sampler_2d(input, grid, interpolation_mode, padding_mode, align_corners):
-    """grid_sample of (N, C, H, W); modes as numbers: 0 bilinear, 1 nearest, 2 bicubic; 0 zeros, 1 border, 2 reflection."""
-    return by_number(input, grid, interpolation_mode, padding_mode, align_corners)
-
-
-def grid_sampler_3d(input, grid, interpolation_mode, padding_mode, align_corners):
-    """grid_sample of (N, C, D, H, W); modes as numbers: 0 bilinear, 1 nearest; 0 zeros, 1 border, 2 reflection."""
-    return by_number(input, grid, interpolation_mode, padding_mode, align_corners)

@@ -21,7 +21,7 @@ def main(fill):
     model = nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
                           nn.Flatten(), nn.Linear(3, 2))
     fill(model)
-    x = torch.tensor(rng.randn(4, 1, 6, 6), dtype=torch.float32)
+    x = torch.tensor(rng.randn(4, 1, 6, 6), dtype=torch.float32, requires_grad=True)
     saved = SaveFeatures(model[2])
     grads, stats, seen = {}, [], []
     model[0].register_full_backward_hook(lambda m, gi, go: grads.__setitem__("conv", go[0].norm().item()))

@@ -5,11 +5,13 @@ import torch
 
 def main(fill):
     x = torch.tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
-    found = [x.size(), x.shape[0], x.numel(), x.dim(), x.shape.numel(), x.is_contiguous(), x.t().is_contiguous(), x.stride()]
+    found = [x.size(), x.shape[0], x.numel(), x.dim(), x.shape.numel(), x.is_contiguous(), x.t().is_contiguous(),
+             x.stride()]
     assert isinstance(x.shape, torch.Size) and isinstance(x.size(), tuple) and torch.Size([2, 3]) == x.shape
     assert x.type().endswith("FloatTensor") and torch.typename(x).endswith("FloatTensor") and x.device.type == "cpu"
     assert torch.is_tensor(x) and torch.is_floating_point(x) and x.long().dtype == torch.int64 == torch.long
-    assert x.new_tensor([1, 2]).dtype == x.dtype and x.new_full((2,), 7).tolist() == [7, 7] and x.new_empty(0).size(0) == 0
+    assert x.new_tensor([1, 2]).dtype == x.dtype and x.new_full((2,), 7).tolist() == [7, 7]
+    assert x.new_empty(0).size(0) == 0
     a = torch.arange(12).reshape(3, 4)
     a[a % 2 == 0] = -1
     a[1, ::2] += 10
@@ -36,13 +38,15 @@ def main(fill):
         m = torch.linalg.matrix_power(x @ x.T, 3)
     stats = [x.mean(), x.std(unbiased=False), x.var(0), x.median(), x.abs().max(), x.norm(), torch.linalg.norm(x),
              torch.linalg.norm(x, ord=1), torch.linalg.matrix_norm(x), torch.linalg.vector_norm(x, ord=3, dim=1),
-             torch.cov(x), torch.corrcoef(x), torch.trapz(x), torch.trapezoid(x, dx=0.5), torch.diff(x), torch.cumsum(x, 1),
-             torch.cummax(x, 1)[0], torch.logcumsumexp(x, 0), torch.quantile(x, torch.tensor([0.1, 0.5]), dim=1),
+             torch.cov(x), torch.corrcoef(x), torch.trapz(x), torch.trapezoid(x, dx=0.5), torch.diff(x),
+             torch.cumsum(x, 1), torch.cummax(x, 1)[0], torch.logcumsumexp(x, 0), torch.quantile(x,
+             torch.tensor([0.1, 0.5]), dim=1),
              torch.isposinf(x / 0), torch.isneginf(x / 0), torch.isreal(x), torch.vander(torch.tensor([1.0, 2, 3])),
              torch.logspace(0, 2, 3), torch.rot90(x), torch.roll(x, 1, 1), torch.cartesian_prod(i[:2], j[:2]),
              torch.combinations(torch.tensor([1, 2, 3])), torch.bincount(torch.tensor([0, 1, 1])), torch.real(x),
              torch.gcd(torch.tensor([12, 18]), torch.tensor(8)), torch.clip(x, -1, 1),
-             torch.linalg.det(x @ x.T), torch.inverse(x @ x.T), torch.linalg.solve(x @ x.T, x), torch.linalg.multi_dot([x, x.T])]
+             torch.linalg.det(x @ x.T), torch.inverse(x @ x.T), torch.linalg.solve(x @ x.T, x),
+             torch.linalg.multi_dot([x, x.T])]
     found += [s.numpy() for s in stats] + [a.numpy(), b.numpy(), mesh[0].numpy(), hist.numpy(), values.tolist(),
                                            counts.tolist(), m.numpy()]
     found.append([np.asarray(x).sum(), float(x.sum()), int(x[0, 0]), x[1].tolist(), [t.item() for t in x[0]], len(x)])

@@ -273,7 +273,7 @@ class TripletMarginWithDistanceLoss(Loss):
 
 
 class MultiLabelMarginLoss(Loss):
-    """The sum over right classes j and wrong ones i of max(0, 1 - input[j] + input[i]), over C; input (N, C) or (C,)."""
+    """The sum over right classes j and wrong ones i of max(0, 1 - input[j] + input[i]), over C: (N, C) or (C,)."""
 
     def forward(self, input, target):  # noqa: A002
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
