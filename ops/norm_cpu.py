@@ -134,7 +134,8 @@ class Narrow:
             return self.sums(dy[part]), self.sums(t)
 
         parts = run(block_sums, self.blocks())
-        return sum(p for p, _ in parts), sum(w for _, w in parts)
+        nothing = np.zeros(self.channels)
+        return sum((p for p, _ in parts), nothing), sum((w for _, w in parts), nothing)
 
 
 def layout(shape: tuple[int, int, int]) -> Wide | Narrow:
