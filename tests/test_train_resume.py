@@ -261,6 +261,17 @@ def test_what_may_change_when_a_run_goes_on(tmp_path, monkeypatch, capsys):
     assert "options of another version: epoch" in capsys.readouterr().err
 
 
+def test_tensorboard_has_every_epoch_once(tmp_path, monkeypatch):
+    """Stopped in the third epoch of four."""
+    pytest.importorskip("tensorboardX")
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    folder = stopped_run(tmp_path, monkeypatch, [*SMALL, "--epochs", "4", "--tensorboard"], 13)
+    assert main(["--resume", str(folder)]) == 0
+    events = reader.EventAccumulator(str(folder / "tensorboard")).Reload()
+    assert [(e.step, pytest.approx(e.value)) for e in events.Scalars("train/loss")] == [
+        (r["epoch"], r["loss"]) for r in rows(folder)[:-1]]
+
+
 def test_checkpoints_by_time_and_how_many_are_kept(tmp_path):
     folder = train(tmp_path, *SMALL, "--epochs", "2", "--save-minutes", "1e-9", "--keep", "4")
     kept = sorted(p.name for p in folder.glob("checkpoints/*"))

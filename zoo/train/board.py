@@ -38,7 +38,8 @@ class Board:
             need_tensorboard()
             from tensorboardX import SummaryWriter  # pyright: ignore[reportMissingImports]
 
-            self.writer: Any = SummaryWriter(str(folder / "tensorboard"), purge_step=epoch)
+            suffix = f".epoch-{epoch}"                       # the name itself has only the second
+            self.writer: Any = SummaryWriter(str(folder / "tensorboard"), purge_step=epoch, filename_suffix=suffix)
 
     def __enter__(self) -> "Board":
         return self

@@ -15,7 +15,7 @@ FIELDS = {f.name: f for f in fields(Config)}
 RESUMABLE = {"resume", "workers", "device", "threads", "save_minutes", "save_steps", "keep", "report"}
 DESCRIPTION = (
     "Trains an image classifier. Without options: a small ResNet on 1,437 handwritten digits, tested on 360 others. "
-    "With --data FOLDER: on the pictures there, a folder for each class."
+    "With --data FOLDER: on the pictures there, a folder for each class. `python -m zoo.train text --help` is another."
 )
 
 
@@ -49,7 +49,7 @@ def parse(arguments: list[str] | None = None) -> Config:
 
 def make_parser() -> Parser:
     """One flag for each field, in the fields' groups."""
-    parser = Parser(prog="python -m zoo.train", usage="python -m zoo.train [image] [options]",
+    parser = Parser(prog="python -m zoo.train", usage="python -m zoo.train [image|text] [options]",
                     allow_abbrev=False, description=DESCRIPTION,
                     argument_default=argparse.SUPPRESS)
     parser.add_argument("--config", metavar="FILE", help="a TOML file whose keys are these options; flags come first")
