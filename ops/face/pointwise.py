@@ -13,9 +13,10 @@ BINARY = ("addcdiv", "addcmul", "atan2", "bitwise_and", "bitwise_left_shift", "b
           "hypot", "le", "lerp", "logaddexp", "logaddexp2", "logical_and", "logical_or", "logical_xor", "lt", "maximum",
           "minimum", "mul", "ne", "nextafter", "pow", "remainder", "xlogy")
 UNARY = ("abs", "acos", "acosh", "angle", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh",
-         "deg2rad", "digamma", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "frac", "isfinite", "isinf", "isnan",
-         "lgamma", "log", "log1p", "log2", "log10", "logical_not", "neg", "positive", "rad2deg", "reciprocal", "round",
-         "rsqrt", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "tan", "tanh", "trunc")
+         "deg2rad", "digamma", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "frac", "isfinite", "isinf",
+         "isnan", "lgamma", "log", "log1p", "log2", "log10", "logical_not", "neg", "positive", "rad2deg",
+         "reciprocal", "round", "rsqrt", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "tan", "tanh",
+         "trunc")
 ALIASES = {"absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
            "arctan": "atan", "arctanh": "atanh", "arctan2": "atan2", "fix": "trunc", "greater": "gt",
            "greater_equal": "ge", "less": "lt",
