@@ -17,6 +17,13 @@ from zoo.ops.random import scale_of, threshold
 from zoo.ops.random_gpu import four_words
 
 WIDEST = 512            # widths of heads above it run in other ops
+# For each kind of arithmetic: (widest head, side of a tile of weights, warps), the first that is wide enough.
+TILES = {
+    "half": ((64, 64, 4), (128, 64, 8), (256, 32, 8), (512, 16, 8)),
+    "tf32": ((64, 64, 8), (128, 32, 8), (512, 16, 8)),
+    "ieee": ((64, 32, 8), (512, 16, 8)),
+    "double": ((32, 32, 8), (512, 16, 8)),
+}
 
 
 @triton.jit
@@ -42,15 +49,16 @@ def scores_of(q, k, bias, z, rm, rn, L, S, H, strides, scale, CAUSAL: tl.constex
 
 
 @triton.jit
-def dropped(x, z, rm, rn, L, S, seed, offset, cut, factor, DROP: tl.constexpr):
-    """x (BM, BN) times dropout's mask: element (z, row, column) of a draw for (heads, L, S)."""
+def dropout_of(z, rm, rn, L, S, seed, offset, cut, factor, DROP: tl.constexpr, WIDE: tl.constexpr):
+    """Dropout's factors (BM, BN): element (z, row, column) of a draw for (heads, L, S); 1 without dropout."""
+    factors = tl.full((rm.shape[0], rn.shape[0]), 1.0, WIDE)
     if DROP:
         element = (z.to(tl.int64) * L + rm)[:, None] * S + rn[None, :]
         a, b, c, d = four_words(seed, offset, element // 4)
         word = element % 4
         drawn = tl.where(word == 0, a, tl.where(word == 1, b, tl.where(word == 2, c, d)))
-        x = tl.where((drawn >> 8).to(tl.int64) >= cut, x * factor.to(x.dtype), 0.0)
-    return x
+        factors = tl.where((drawn >> 8).to(tl.int64) >= cut, factor.to(WIDE), 0.0)
+    return factors
 
 
 @triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
@@ -81,7 +89,7 @@ def attend(q, k, v, bias, y, lse, L, S, E, V, H, strides, scale: "fp64", seed: "
         w = tl.exp(s - safe[:, None])
         shrink = tl.exp(most - safe)
         total = total * shrink + tl.sum(w, 1)
-        w = dropped(w, z, rm, rn, L, S, seed, offset, cut, factor, DROP)
+        w = w * dropout_of(z, rm, rn, L, S, seed, offset, cut, factor, DROP, WIDE)
         values = tile(v + head * S * V, rn, rv, S, V)
         out = tl.dot(w.to(values.dtype), values, out * shrink[:, None], input_precision=PRECISION, out_dtype=WIDE)
         most = up
@@ -101,8 +109,8 @@ def weights_and_slope(queries, keys, values, g, outputs, bias, lse, z, rm, rn, L
     w = tl.exp(s - tl.where(most == float("-inf"), 0.0, most)[:, None])
     mean = tl.sum(g.to(WIDE) * outputs.to(WIDE), 1)
     dw = tl.dot(g, tl.trans(values), input_precision=PRECISION, out_dtype=WIDE)
-    ds = w * (dropped(dw, z, rm, rn, L, S, seed, offset, cut, factor, DROP) - mean[:, None])
-    return dropped(w, z, rm, rn, L, S, seed, offset, cut, factor, DROP), ds
+    factors = dropout_of(z, rm, rn, L, S, seed, offset, cut, factor, DROP, WIDE)
+    return w * factors, w * (dw * factors - mean[:, None])
 
 
 @triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
@@ -186,14 +194,13 @@ def _sizes(query: DeviceArray, value: DeviceArray) -> Sizes:
 def _common(query, bias, sizes: Sizes, causal, scale, p, seed, offset) -> tuple[tuple, dict]:
     """The arguments and constants that all kernels share, after the arrays."""
     be, bv = (max(16, power_of_two(n)) for n in (sizes.E, sizes.V))
-    wide = max(be, bv) * query.dtype.itemsize               # bytes of a row: three or four tiles share the memory
-    side = 64 if wide <= 256 else 32 if wide <= 1024 else 16
+    kind, widest = kind_of(query.dtype), max(be, bv)
+    side, warps = next(how for most, *how in TILES[kind] if widest <= most)
     strides = (0,) * 4 if bias is None else tuple(
         0 if n == 1 else stride for n, stride in zip(bias.shape, bias.strides, strict=True))
     numbers = (*sizes[1:], query.shape[1], strides, float(scale), seed, offset, threshold(p), float(scale_of(p)))
     constants = dict(CAUSAL=bool(causal), DROP=p > 0, WIDE=wide_of(query.dtype),
-                     PRECISION="tf32" if kind_of(query.dtype) == "tf32" else "ieee", BM=side, BN=side, BE=be, BV=bv,
-                     num_warps=4)
+                     PRECISION="tf32" if kind == "tf32" else "ieee", BM=side, BN=side, BE=be, BV=bv, num_warps=warps)
     return numbers, constants
 
 
