@@ -11,9 +11,9 @@ import numpy as np
 from zoo.ops import conv_cpu_columns as by_columns
 from zoo.ops import conv_cpu_depthwise as by_channel
 from zoo.ops import conv_cpu_winograd as by_winograd
-from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, nhwc, product
+from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, nhwc
 from zoo.ops.dtypes import float32
-from zoo.ops.threads import SINGLE, get_num_threads, run
+from zoo.ops.threads import SINGLE, get_num_threads, product, run
 from zoo.ops.window import Window
 
 WINOGRAD = [True]                        # zoo.backends.cpu.winograd

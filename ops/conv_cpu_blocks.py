@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 
-from zoo.ops.threads import get_num_threads, run, shares
+from zoo.ops.threads import even, get_num_threads, run, shares
 from zoo.ops.window import Window
 
 BLOCK = 2 << 20                          # bytes of columns: more falls out of the cache, less feeds BLAS badly
@@ -32,11 +32,6 @@ scratch = Scratch()
 
 def nhwc(x):
     return x.transpose(0, 2, 3, 1)
-
-
-def even(size: int, count: int) -> list[slice]:
-    """range(size) in `count` slices of nearly the same length."""
-    return [slice(size * i // count, size * (i + 1) // count) for i in range(count)]
 
 
 def cuts(count: int, rows: int, bytes_per_row: int, block: int | None = None) -> list[tuple[slice, slice]]:
@@ -106,19 +101,6 @@ class Finish:
             np.add(y, self.residual[images, rows], out=y)
         if self.zero is not None:
             np.maximum(y, self.zero, out=y)
-
-
-def product(a, b, out=None):
-    """a (..., M, C) @ b (..., C, K), on all threads: cut along the longer of M and K."""
-    if out is None:
-        out = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
-    m, k = out.shape[-2:]
-    parts = even(max(m, k), get_num_threads() if out.size * a.shape[-1] > SMALL * 8 else 1)
-    if m >= k:
-        run(lambda s: np.matmul(a[..., s, :], b, out=out[..., s, :]), parts)
-    else:
-        run(lambda s: np.matmul(a, b[..., s], out=out[..., s]), parts)
-    return out
 
 
 def sum_of(total, cut: list):

@@ -5,8 +5,8 @@
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, padded, pieces, product, scratch, sum_of
-from zoo.ops.threads import get_num_threads, run
+from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, padded, pieces, scratch, sum_of
+from zoo.ops.threads import get_num_threads, product, run
 from zoo.ops.window import Window
 
 FEW = 64                                 # places for each thread, below which the channels of the result are cut

@@ -11,8 +11,8 @@ makes its whole tile NaN. `zoo.backends.cpu.winograd = False` turns it off; floa
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, even, padded, product, scratch, sum_of
-from zoo.ops.threads import get_num_threads, run
+from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, padded, scratch, sum_of
+from zoo.ops.threads import even, get_num_threads, product, run
 from zoo.ops.window import Window
 
 TILE, REACH = 4, 6                       # a tile of results, and of what it reads

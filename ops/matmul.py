@@ -8,8 +8,10 @@ from zoo.ops.errors import ArgumentError, DtypeError, ShapeError
 from zoo.ops.op import Spec, structured
 from zoo.ops.reduce_cpu import COLUMN, add_up, ones
 from zoo.ops.shape import permute, reshape, sum_to
+from zoo.ops.threads import product
 
 BLAS = frozenset({float32, float64})
+LARGE = 1 << 18                          # numbers of a weight from which the product is cut for our own threads
 
 
 class Precision:
@@ -262,7 +264,7 @@ class linear:
             bias = rest[0] if rest else None
         try:
             if input.ndim == 2:
-                y = input.dot(weight.T)
+                y = input.dot(weight.T) if weight.size < LARGE or weight.ndim != 2 else product(input, weight.T)
             elif input.ndim > 2 and input.size:
                 y = (input.reshape(-1, input.shape[-1]) @ weight.T).reshape(*input.shape[:-1], *weight.shape[:-1])
             else:

@@ -17,6 +17,7 @@ import numpy as np
 
 SYMBOLS = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
            "openblas_{}_num_threads")
+SMALL_PRODUCT = 1 << 20                  # multiplications below which another thread costs more than it does
 
 
 @functools.cache
@@ -164,4 +165,22 @@ def run(work: Callable[[Any], Any], items: Sequence) -> list:
 def shares(items: Sequence, count: int | None = None) -> list[Sequence]:
     """The items in as many runs as there are threads: for sums, whose order must not depend on who is free first."""
     count = max(1, min(count or get_num_threads(), len(items)))
-    return [items[len(items) * i // count:len(items) * (i + 1) // count] for i in range(count)]
+    return [items[part] for part in even(len(items), count)]
+
+
+def even(size: int, count: int) -> list[slice]:
+    """range(size) in `count` slices of nearly the same length."""
+    return [slice(size * i // count, size * (i + 1) // count) for i in range(count)]
+
+
+def product(a, b, out=None):
+    """a (..., M, C) @ b (..., C, K), on all threads: cut along the longer of M and K."""
+    if out is None:
+        out = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
+    m, k = out.shape[-2:]
+    parts = even(max(m, k), get_num_threads() if out.size * a.shape[-1] > SMALL_PRODUCT else 1)
+    if m >= k:
+        run(lambda s: np.matmul(a[..., s, :], b, out=out[..., s, :]), parts)
+    else:
+        run(lambda s: np.matmul(a, b[..., s], out=out[..., s]), parts)
+    return out

@@ -12,6 +12,7 @@ from zoo.models.vgg import VGG11, make_layers
 from zoo.nn.fusion import FOLDED, conv_norm_act
 from zoo.ops import conv, conv_cpu, threads
 from zoo.ops.errors import ShapeError
+from zoo.ops.matmul import linear
 from zoo.ops.norm import batch_norm_train
 
 # (N, C, H, W, K, kernel, stride, padding, dilation, groups): every row of conv_cpu.choice, sizes that leave rests
@@ -283,6 +284,17 @@ def test_threads_errors_nesting_and_blas(count):
     assert threads.get_num_threads() == count
     if threads.blas("get"):
         assert threads.blas_threads() == count
+
+
+@pytest.mark.parametrize("shape", [(5, 700, 900), (2000, 512, 600), (1, 4096, 64)])
+def test_large_linear_layers(shape, rng, count):
+    m, c, k = shape
+    x, w, b = (rng.standard_normal(s).astype("float32") for s in ((m, c), (k, c), k))
+    close(linear(x, w, b), x.astype("float64") @ w.T + b, 1e-5)
+    with pytest.raises(ShapeError, match="linear"):
+        linear(x[:, 1:], w, b)
+    long = rng.standard_normal(1 << 18)
+    close(linear(np.stack([long, -long]), long), np.array([1.0, -1.0]) * (long @ long), 1e-9)
 
 
 def test_run_uses_other_threads():
