@@ -4,57 +4,69 @@ Element i of a draw is word i % 4 of the block with counter (i // 4, offset) und
 on nothing but (seed, offset, i). Each draw of a Generator takes the next offset. Source: J. Salmon et al., "Parallel
 Random Numbers: As Easy as 1, 2, 3", SC 2011.
 """
+import math
+from collections.abc import Callable
+
 import numpy as np
 
 from zoo.ops.device import device
 from zoo.ops.dtypes import bfloat16, float16, float32, float64
 from zoo.ops.errors import DtypeError
 from zoo.ops.op import Spec, need_float, structured
+from zoo.ops.pieces import each, slices
 
-CHUNK = 1 << 14                                   # blocks at a time: the six work arrays stay in cache
-M0, M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-W0, W1 = 0x9E3779B9, 0xBB67AE85
+FACTORS = np.array([[0xD2511F53], [0xCD9E8D57]], np.uint64)
+ROUNDS = np.array([[[k * 0x9E3779B9], [k * 0xBB67AE85]] for k in range(10)], np.uint64)      # added to the key
 LOW, SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 BITS = {float32: 24, float16: 11, bfloat16: 8}     # how many random bits a uniform of this dtype holds exactly
 
 
 def philox(seed: int, offset: int, blocks: np.ndarray) -> np.ndarray:
     """The four 32-bit words of each block, (len(blocks), 4) uint32: key `seed`, counters (blocks, offset)."""
-    c0, c1 = blocks & LOW, blocks >> SHIFT
-    c2 = np.full_like(c0, offset & 0xFFFFFFFF)
-    c3 = np.full_like(c0, offset >> 32 & 0xFFFFFFFF)
-    k0, k1 = seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
-    for _ in range(10):
-        c0 *= M0
-        c2 *= M1
-        high0, high1 = c0 >> SHIFT, c2 >> SHIFT
-        high1 ^= c1
-        high1 ^= np.uint64(k0)
-        high0 ^= c3
-        high0 ^= np.uint64(k1)
-        c0 &= LOW
-        c2 &= LOW
-        c0, c1, c2, c3 = high1, c2, high0, c0
-        k0, k1 = (k0 + W0) & 0xFFFFFFFF, (k1 + W1) & 0xFFFFFFFF
-    return np.stack([c0, c1, c2, c3], axis=1).astype(np.uint32)
+    count = len(blocks)
+    evens, odds, high = (np.empty((2, count), np.uint64) for _ in range(3))       # words 0 and 2, and 1 and 3
+    np.bitwise_and(blocks, LOW, out=evens[0])
+    np.right_shift(blocks, SHIFT, out=odds[0])
+    evens[1], odds[1] = offset & 0xFFFFFFFF, offset >> 32 & 0xFFFFFFFF
+    key = np.array([[seed & 0xFFFFFFFF], [seed >> 32 & 0xFFFFFFFF]], np.uint64)
+    for round_key in key + ROUNDS & LOW:
+        evens *= FACTORS
+        np.right_shift(evens, SHIFT, out=high)
+        evens &= LOW
+        odds ^= high[::-1]
+        odds ^= round_key
+        evens, odds = odds, evens[::-1]
+    out = np.empty((count, 4), np.uint32)
+    out[:, 0], out[:, 1], out[:, 2], out[:, 3] = evens[0], odds[0], evens[1], odds[1]
+    return out
+
+
+def drawn(count: int, dtype: np.dtype, per: int, seed: int, offset: int, convert: Callable) -> np.ndarray:
+    """`count` elements, each made by `convert` of `per` 32-bit words: convert(words of a piece) -> its elements."""
+    out = np.empty(count, dtype)
+
+    def work(s: slice) -> None:
+        part = out[s]
+        first = s.start * per // 4
+        blocks = np.arange(first, first + -(-len(part) * per // 4), dtype=np.uint64)
+        part[...] = convert(philox(seed, offset, blocks).reshape(-1))[:len(part)]
+    each(work, slices(count), count * 4)                   # ten times the work of a multiplication
+    return out
 
 
 def words(count: int, seed: int, offset: int) -> np.ndarray:
     """The first `count` 32-bit words of draw `offset` of the stream `seed`."""
-    out = np.empty((-(-count // 4), 4), np.uint32)
-    for start in range(0, len(out), CHUNK):
-        blocks = np.arange(start, min(start + CHUNK, len(out)), dtype=np.uint64)
-        out[start:start + CHUNK] = philox(seed, offset, blocks)
-    return out.reshape(-1)[:count]
+    return drawn(count, np.dtype(np.uint32), 1, seed, offset, lambda raw: raw)
 
 
-def unit(count: int, dtype: np.dtype, seed: int, offset: int) -> np.ndarray:
-    """`count` uniforms in [0, 1) as float32 (float64 for float64), every value exact in `dtype`."""
+def unit(raw: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Words as uniforms in [0, 1) in float32 (pairs of words in float64), every value exact in `dtype`."""
     if dtype == float64:
-        w = words(2 * count, seed, offset).reshape(-1, 2).astype(np.uint64)
+        w = raw.reshape(-1, 2).astype(np.uint64)
         return ((w[:, 0] >> np.uint64(5)) * 67108864.0 + (w[:, 1] >> np.uint64(6))) / 9007199254740992.0
     bits = BITS[dtype]
-    return (words(count, seed, offset) >> np.uint32(32 - bits)).astype(float32) * np.float32(2.0 ** -bits)
+    raw >>= np.uint32(32 - bits)
+    return np.multiply(raw.view(np.int32), float32.type(2.0 ** -bits), dtype=float32, casting="unsafe")
 
 
 def uniform(shape: tuple, dtype: np.dtype, where: device, seed: int, offset: int):
@@ -62,7 +74,8 @@ def uniform(shape: tuple, dtype: np.dtype, where: device, seed: int, offset: int
     if where.type != "cpu":
         from zoo.ops import random_gpu
         return random_gpu.uniform(shape, dtype, where, seed, offset)
-    return unit(int(np.prod(shape)), dtype, seed, offset).astype(dtype, copy=False).reshape(shape)
+    per = 2 if dtype == float64 else 1
+    return drawn(math.prod(shape), dtype, per, seed, offset, lambda raw: unit(raw, dtype)).reshape(shape)
 
 
 def normal(shape: tuple, dtype: np.dtype, where: device, seed: int, offset: int):
@@ -70,14 +83,22 @@ def normal(shape: tuple, dtype: np.dtype, where: device, seed: int, offset: int)
     if where.type != "cpu":
         from zoo.ops import random_gpu
         return random_gpu.normal(shape, dtype, where, seed, offset)
-    wide, count = float64 if dtype == float64 else float32, int(np.prod(shape))
-    pairs = unit(count + count % 2, wide, seed, offset).reshape(-1, 2)
-    radius = np.sqrt(wide.type(-2) * np.log(wide.type(1) - pairs[:, 0]))
-    angle = wide.type(2 * np.pi) * pairs[:, 1]
-    out = np.empty_like(pairs)
-    np.multiply(radius, np.cos(angle), out=out[:, 0])
-    np.multiply(radius, np.sin(angle), out=out[:, 1])
-    return out.reshape(-1)[:count].astype(dtype, copy=False).reshape(shape)
+    wide = float64 if dtype == float64 else float32
+    per = 2 if dtype == float64 else 1
+    made = drawn(math.prod(shape), dtype, per, seed, offset, lambda raw: box_muller(unit(raw, wide), wide))
+    return made.reshape(shape)
+
+
+def box_muller(uniforms: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    radius, angle = (np.ascontiguousarray(uniforms[k::2]) for k in (0, 1))
+    np.log(np.subtract(dtype.type(1), radius, out=radius), out=radius)
+    radius *= dtype.type(-2)
+    np.sqrt(radius, out=radius)
+    angle *= dtype.type(2 * np.pi)
+    out = np.empty_like(uniforms)
+    np.multiply(radius, np.cos(angle), out=out[0::2])
+    np.multiply(radius, np.sin(angle), out=out[1::2])
+    return out
 
 
 def integers(low: int, high: int, shape: tuple, dtype: np.dtype, where: device, seed: int, offset: int):

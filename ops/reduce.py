@@ -13,7 +13,7 @@ from zoo.ops.dims import count, reduced, wrap, wrap_all
 from zoo.ops.dtypes import HALVES, INEXACT, float32, float64, int64
 from zoo.ops.errors import ArgumentError, DimError, DtypeError
 from zoo.ops.op import OPS, Spec, structured
-from zoo.ops.reduce_cpu import SMALL, add_up, add_up_squares, rows, sum_of_exp, widened
+from zoo.ops.reduce_cpu import SMALL, add_up, add_up_squares, multiply_up, rows, sum_of_exp, widened
 from zoo.ops.shape import cast, expand, reshape
 
 PLAIN = frozenset({float32, float64})
@@ -159,7 +159,7 @@ class prod:
         spec = prod.check(input, dim, keepdim, dtype)
         wide = float32 if spec.dtype in HALVES else spec.dtype
         dims = wrap_all("prod", dim, input.ndim)
-        y = np.multiply.reduce(input.astype(wide, copy=False), axis=dims, keepdims=keepdim)
+        y = multiply_up(input.astype(wide, copy=False), dims, keepdim)
         return np.asarray(y).astype(spec.dtype, copy=False)
 
     def dinput(dy, input, dim, keepdim):

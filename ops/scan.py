@@ -8,6 +8,7 @@ from zoo.ops.dtypes import HALVES, float32, float64, int64
 from zoo.ops.op import OPS, Spec, structured
 from zoo.ops.reduce import total_dtype
 from zoo.ops.reduce_cpu import widened
+from zoo.ops.scan_cpu import is_long_line, running_sums
 from zoo.ops.shape import filled
 
 
@@ -35,6 +36,8 @@ def accumulate(op: str, ufunc, x: np.ndarray, dim: int, dtype) -> np.ndarray:
     if not x.ndim:
         return np.asarray(x, spec.dtype).copy()
     wide = float32 if spec.dtype in HALVES else spec.dtype
+    if ufunc is np.add and wide == float32 and is_long_line(x, dim):
+        return running_sums(x.astype(float32, copy=False)).astype(spec.dtype, copy=False)
     inner = float64 if wide == float32 else wide                  # one after the other: errors add up
     return ufunc.accumulate(x.astype(wide, copy=False), axis=dim, dtype=inner).astype(spec.dtype, copy=False)
 

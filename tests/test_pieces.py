@@ -90,3 +90,105 @@ def test_gradients_of_large_inputs(threads):
         f(whole).sum().backward()
         f(wide).sum().backward()
         np.testing.assert_allclose(whole.grad.numpy(), wide.grad.numpy(), rtol=2e-5, atol=1e-6)
+
+
+def with_each_count(call) -> list:
+    """The results of call() with one thread and with two."""
+    before, results = get_num_threads(), []
+    for count in (1, 2):
+        set_num_threads(count)
+        results.append(call())
+    set_num_threads(before)
+    return results
+
+
+@pytest.mark.parametrize("kind", ["moderate", "wide", "masked", "special"])
+@pytest.mark.parametrize("shape, dim", [((300, 1000), 1), ((300, 1000), 0), ((7, 60, 700), 1), ((290000,), 0)])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_large(name, shape, dim, kind):
+    x = np.random.default_rng(4).normal(size=shape).astype(np.float32)
+    if kind == "wide":
+        x *= 40
+    elif kind == "masked":
+        x.reshape(-1)[::3] = -np.inf
+    elif kind == "special":
+        x.reshape(-1)[[5, 100_001]] = np.inf, np.nan
+    one, two = with_each_count(lambda: OPS[name](x, dim))
+    np.testing.assert_array_equal(one, two)
+    want = OPS[name](x.astype(np.float64), dim)
+    rtol, atol = (3e-5, 1e-37) if name == "softmax" else (2e-6, 2e-6)       # x of 100 is rounded to 4e-6 before exp
+    np.testing.assert_allclose(one, want, rtol=rtol, atol=atol)
+    dy = np.random.default_rng(5).normal(size=shape).astype(np.float32)
+    slope = OPS[name + "_grad"]
+    one, two = with_each_count(lambda: slope(dy, want.astype(np.float32), dim))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_allclose(one, slope(dy.astype(np.float64), want, dim), rtol=1e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1000.0])
+@pytest.mark.parametrize("affine", [True, False])
+def test_row_norms_of_large(mean, affine):
+    rng = np.random.default_rng(6)
+    x, dy = (rng.normal(m, 1, (40, 8, 1000)).astype(np.float32) for m in (mean, 0))
+    for name, option, factor in (("layer_norm", (1000,), 1000), ("group_norm", 4, 8)):
+        w = 1 + rng.random(factor, dtype=np.float32) if affine else None
+        wide = None if w is None else w.astype(np.float64)
+        op, slope = OPS[name], OPS[name + "_grad"]
+        one, two = with_each_count(lambda op=op, o=option, w=w: op(x, o, w, None, 1e-5))
+        np.testing.assert_array_equal(one, two)
+        want = op(x.astype(np.float64), option, wide, None, 1e-5)
+        np.testing.assert_allclose(one, want, rtol=1e-4, atol=5e-4 if mean else 1e-5)    # 1000 is known to 6e-5
+        one, two = with_each_count(lambda s=slope, o=option, w=w: s(dy, x, o, w, 1e-5))
+        want = slope(dy.astype(np.float64), x.astype(np.float64), option, wide, 1e-5)
+        for a, b, c in zip(one, two, want, strict=True):
+            np.testing.assert_array_equal(a, b)
+            np.testing.assert_allclose(a, c, rtol=1e-3, atol=5e-4 * max(1, np.abs(c).max()) if mean else 5e-5)
+
+
+@pytest.mark.parametrize("shape", [(300, 1000), (3, 100_003), (300_000,), (4000, 67)])
+@pytest.mark.parametrize("value", [None, np.inf, np.nan, 3e38])
+def test_running_sums(shape, value):
+    """Within 2^-21 of the line's largest running sum: up to 32 additions in float32 in a block, each of them rounds by
+    2^-24, and what is left of that at random adds up over the blocks. What is before an infinity stays finite."""
+    x = np.random.default_rng(7).normal(size=shape).astype(np.float32)
+    if value is not None:
+        x.reshape(-1)[[len(x.reshape(-1)) // 2, len(x.reshape(-1)) // 2 + 1]] = value
+    for op in (OPS["cumsum"], OPS["reverse_cumsum"]):
+        one, two = with_each_count(lambda op=op: op(x, -1))
+        np.testing.assert_array_equal(one, two)
+        with np.errstate(over="ignore"):
+            want = op(x.astype(np.float64), -1).astype(np.float32)
+        largest = np.nanmax(np.abs(want), initial=1, where=np.isfinite(want) & (np.abs(want) < 1e30))
+        np.testing.assert_allclose(one, want, rtol=1e-6, atol=2.0 ** -21 * largest)
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1])
+def test_large_products(dim):
+    x = np.random.default_rng(8).uniform(0.98, 1.02, (130, 1001)).astype(np.float32)
+    np.testing.assert_allclose(OPS["prod"](x, dim), np.prod(x.astype(np.float64), axis=dim), rtol=1e-3)
+    x[3, 700], x[5, 1000] = 0, np.nan
+    np.testing.assert_array_equal(OPS["prod"](x, 1)[[3, 5]], [0, np.nan])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_draws_are_the_same_with_any_number_of_threads(dtype):
+    from zoo.ops import random
+    from zoo.ops.device import device
+    for draw in (random.uniform, random.normal):
+        one, two = with_each_count(lambda draw=draw: draw((SIZE,), np.dtype(dtype), device("cpu"), 11, 4))
+        np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(one[:999], draw((999,), np.dtype(dtype), device("cpu"), 11, 4))
+
+
+def test_optimizer_steps_are_the_same_with_any_number_of_threads():
+    def step():
+        rng = np.random.default_rng(9)
+        p = zoo.nn.Parameter(zoo.tensor(rng.standard_normal(SIZE, dtype=np.float32)))
+        p.grad = zoo.tensor(rng.standard_normal(SIZE, dtype=np.float32))
+        optimizer = zoo.optim.Adam([p], lr=0.1)
+        optimizer.step()
+        optimizer.step()
+        return p.detach().numpy()
+    one, two = with_each_count(step)
+    np.testing.assert_array_equal(one, two)
+    assert np.abs(one - np.random.default_rng(9).standard_normal(SIZE, dtype=np.float32)).max() > 0.1
