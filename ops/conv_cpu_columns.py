@@ -5,8 +5,8 @@
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, padded, pieces, scratch, sum_of
-from zoo.ops.threads import get_num_threads, product, run
+from zoo.ops.conv_cpu_blocks import BLOCK, Finish, padded, pieces, scratch, sum_of
+from zoo.ops.threads import even, get_num_threads, product, run
 from zoo.ops.window import Window
 
 FEW = 64                                 # places for each thread, below which the channels of the result are cut
@@ -124,21 +124,16 @@ def input_grad(dy, weight, window: Window):
     height, width = window.covered()
     kernel = weight.transpose(0, 2, 3, 1).reshape(g, k // g, r * s * c)
 
-    def block(cut):
-        n = cut[0]
+    def block(n):
         area = scratch("padded", (n.stop - n.start, max(height, top + h), max(width, left + w), g * c), dy.dtype)
         area.fill(0)
         spread(dy[n], kernel, window, area)
         dx[n] = area[:, top:top + h, left:left + w]
 
-    row = window.out[1] * r * s * c * g * dy.itemsize
-    run(block, whole(cuts(len(dy), window.out[0], row, max(BLOCK, window.out[0] * row))))
+    column_bytes = dy[..., 0].size * r * s * c * g * dy.itemsize
+    number = max(column_bytes // BLOCK, get_num_threads())
+    run(block, even(len(dy), min(len(dy), number)))
     return dx
-
-
-def whole(cut: list) -> list:
-    """The cuts with all rows of their images, each image once."""
-    return list({images.start: (images, rows) for images, rows in cut}.values())
 
 
 def spread(dy, kernel, window: Window, area):
