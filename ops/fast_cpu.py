@@ -2,8 +2,8 @@
 
     into(y, *xs): y gets the row's formula of xs. All are float32; y has no memory in common with xs.
 
-A row without an entry here runs its own formula, on pieces of large arrays (pieces.py). The comments say what an entry
-saves beside that: time of 4 M elements, one thread of Zen 4.
+A row without an entry here runs its own formula, on pieces of large arrays (pieces.py). The comments at the table say
+what that and the entry gain together: 4 M elements, one thread of Zen 4.
 """
 from collections.abc import Callable
 from functools import lru_cache
@@ -121,6 +121,15 @@ def relu_dx(d, dy, y) -> None:
     bits &= dy.view(np.int32)
 
 
-INTO: dict[str, Callable] = {
-    "erf": erf, "sigmoid": sigmoid, "sigmoid.dx": sigmoid_dx, "tanh.dx": tanh_dx, "silu": silu, "silu.dx": silu_dx,
-    "gelu": gelu, "gelu.dx": gelu_dx, "relu": relu, "relu.dx": relu_dx}
+INTO: dict[str, Callable] = {      # measured without and with the entry, the gradients as forward + backward
+    "erf": erf,                    # 9.8 -> 4.3 ms
+    "sigmoid": sigmoid,            # 3.4 -> 3.1 ms
+    "sigmoid.dx": sigmoid_dx,      # 0.09 -> 0.09 ms at 100 k elements, no temporaries beyond
+    "tanh.dx": tanh_dx,            # 52 -> 44 us at 100 k elements
+    "silu": silu,                  # 4.3 -> 3.2 ms
+    "silu.dx": silu_dx,            # 13.9 -> 10.0 ms
+    "gelu": gelu,                  # 13.2 -> 5.1 ms
+    "gelu.dx": gelu_dx,            # 34.2 -> 14.1 ms
+    "relu": relu,                  # 35 -> 16 us at 100 k elements
+    "relu.dx": relu_dx,            # 76 -> 54 us at 100 k elements
+}
