@@ -56,3 +56,14 @@ def torchvision():
     pytest.importorskip("torch")
     importlib.import_module("tests.yardsticks.torchvision_shim")
     return pytest.importorskip("torchvision")
+
+
+@pytest.fixture(scope="module")
+def running():
+    """A Hub of our own on the loopback, and a process in which the library asks it (tests/hub_server.py)."""
+    from tests.hub_server import Client, HubServer
+    server = HubServer()
+    client = Client(server.url)
+    yield server, client
+    client.close()
+    server.close()

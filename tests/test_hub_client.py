@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.hub_server import Client, Fault, HubServer, cache_call, git_sha1, sha256, start_fetch
+from tests.hub_server import Client, Fault, cache_call, git_sha1, sha256, start_fetch
 from zoo.hub import sources
 from zoo.hub.client import fetch
 from zoo.hub.errors import AccessError, CorruptError, HubError, NotFoundError, SourceError, UnavailableError
@@ -16,15 +16,6 @@ from zoo.hub.verification import Expected
 REPO, FILE = "timm/net.tag", "model.safetensors"
 DATA = np.random.default_rng(0).bytes(3_000_000)
 OTHER = np.random.default_rng(1).bytes(3_000_000)
-
-
-@pytest.fixture(scope="module")
-def running():
-    server = HubServer()
-    client = Client(server.url)
-    yield server, client
-    client.close()
-    server.close()
 
 
 @pytest.fixture

@@ -20,15 +20,6 @@ DATA = np.random.default_rng(0).bytes(3_000_000)
 OTHER = np.random.default_rng(1).bytes(3_000_000)
 
 
-@pytest.fixture(scope="module")
-def running():
-    server = HubServer()
-    client = Client(server.url)
-    yield server, client
-    client.close()
-    server.close()
-
-
 @pytest.fixture
 def server(running):
     running[0].reset()

@@ -7,7 +7,7 @@ import pytest
 
 import zoo
 from tests.hub_models import logits_of, run, seeded
-from tests.hub_server import Client, Fault, HubServer, sha256
+from tests.hub_server import Fault, sha256
 from zoo import checkpoint, models
 from zoo.checkpoint.safetensors_file import write_safetensors
 
@@ -18,15 +18,6 @@ TIMM = {"tag": "mine", "input_size": [3, 48, 48], "interpolation": "bicubic", "c
 @pytest.fixture(scope="module")
 def resnet18():
     return seeded("resnet18")
-
-
-@pytest.fixture(scope="module")
-def running():
-    server = HubServer()
-    client = Client(server.url)
-    yield server, client
-    client.close()
-    server.close()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import zoo
-from tests.hub_server import Client, HubServer
 from tests.test_hub_cli import said
 from zoo import checkpoint, hub, models
 from zoo.data.text import kjv
@@ -23,15 +22,6 @@ from zoo.models.vocabulary import SPECIAL, Vocabulary
 TEXTS = ["Hello, world!\n", "a", "Ω is unknown here; so is é.", "The quick brown fox jumps over the lazy dog. " * 3]
 UNITS = [*SPECIAL, *(chr(k) for k in range(126, 31, -1)), "\n"]
 SIZE, EMBEDDING = 24, 10
-
-
-@pytest.fixture(scope="module")
-def running():
-    server = HubServer()
-    client = Client(server.url)
-    yield server, client
-    client.close()
-    server.close()
 
 
 @pytest.fixture
