@@ -287,7 +287,7 @@ def test_dlpack_both_ways(rng):
 class Toy:
     """As much of an op as the dispatch reads."""
 
-    formula = decompose = None
+    formula = decompose = gpu = None
 
     def __init__(self, name, **fields):
         self.name, self.module, self.handlers = name, "toys", {}
