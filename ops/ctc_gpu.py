@@ -45,7 +45,7 @@ def ctc_alpha(x, targets, inputs, lengths, alpha, loss, N, C, S, steps, blank, Z
         row = alpha + (t * N + n) * L + place
         emitted = tl.load(x + (t * N + n) * C + label, mask=inside, other=minus).to(WIDE)
         if t == 0:
-            a = tl.where((place == 0) | (place == tl.minimum(length, 1)), 0.0, minus)
+            a = tl.where((place == 0) | (place == tl.minimum(length, 1)), tl.zeros((BL,), WIDE), minus)
         else:
             past = row - N * L
             a = tl.load(past, mask=inside, other=minus)

@@ -25,6 +25,9 @@ ODD = {"alexnet": (95, 71), "vgg": (65, 47), "resnet": (97, 65), "resnet_cifar":
 # Gradients in float64 are slow: all models at a small size, and one model of each kind of layer at the native one too.
 SMALL = {"alexnet": (71, 63), "vgg": (33, 64), "resnet": (65, 65), "resnet_cifar": (17, 15)}
 ALSO_NATIVE = ("alexnet", "resnet18", "resnext50_32x4d", *CIFAR)
+# The largest of each family: the same code at more layers, minutes and gigabytes. `pytest -m long` runs them.
+LONG = {"vgg11", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn", "vgg19", "vgg19_bn", "resnet152", "resnext101_32x8d",
+        "resnext101_64x4d", "wide_resnet101_2"}
 LABEL = np.array([1, 7])
 GRADIENT_FLOOR = 1e-4
 
@@ -76,7 +79,7 @@ def without_dropout(model):
     return model
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=[pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in NAMES])
 def pair(request, torchvision):
     """torch's model and ours with the same weights; batch norms as a trained model has them, not all 0 and 1."""
     import torch
