@@ -91,7 +91,6 @@ bool = _dtypes.bool_
 float, double, half = float32, float64, float16
 int, long, short = int32, int64, int16
 dtype = type(float32)
-cfloat, cdouble = complex64, complex128
 
 
 def __getattr__(name: str):
