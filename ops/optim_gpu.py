@@ -50,16 +50,19 @@ def fetch(table, row, count, k, i, mask, S: tl.constexpr, T: tl.constexpr, ALIGN
 
 @triton.jit
 def fetch_state(table, count, k, i, mask, STATES: tl.constexpr, S: tl.constexpr, T: tl.constexpr, ALIGN: tl.constexpr):
-    """The tuple of states: rows 2 and on."""
+    """The tuple of states: rows 2 and on. With `else`: Triton 3.6 goes on behind a return."""
     if STATES == 0:
         return ()
-    a = fetch(table, 2, count, k, i, mask, S, T, ALIGN)
-    if STATES == 1:
-        return (a,)
-    b = fetch(table, 3, count, k, i, mask, S, T, ALIGN)
-    if STATES == 2:
-        return (a, b)
-    return (a, b, fetch(table, 4, count, k, i, mask, S, T, ALIGN))
+    else:
+        a = fetch(table, 2, count, k, i, mask, S, T, ALIGN)
+        if STATES == 1:
+            return (a,)
+        else:
+            b = fetch(table, 3, count, k, i, mask, S, T, ALIGN)
+            if STATES == 2:
+                return (a, b)
+            else:
+                return (a, b, fetch(table, 4, count, k, i, mask, S, T, ALIGN))
 
 
 @triton.jit
