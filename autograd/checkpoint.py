@@ -17,7 +17,7 @@ class CheckpointNode(Node):
     """One call of `checkpoint`. Its edges lead to whatever the call's inside read from outside: inputs, parameters,
     other tensors that the function took from its surroundings."""
 
-    __slots__ = ("call", "state", "tensors", "which")
+    __slots__ = ("call", "state", "autocast", "tensors", "which")
 
     name = "checkpoint"
 
@@ -28,12 +28,14 @@ class CheckpointNode(Node):
                             "retain_graph=True to go through the graph again")
         if any(t.clock[0] > self.seq for t in self.tensors):
             raise GradError("backward: checkpoint needs its inputs as they were, and one was changed in place since")
-        now = default_generator.get_state()
+        now, precision = default_generator.get_state(), (MODE.autocast, MODE.casts)
         default_generator.set_state(now if self.state is None else self.state)
+        MODE.autocast, MODE.casts = self.autocast, None
         try:
             with enable_grad():
                 outs = tensors_in(self.call())
         finally:
+            MODE.autocast, MODE.casts = precision
             if self.state is not None:
                 default_generator.set_state(now)
         roots = [outs[k] for k in self.which]
@@ -77,7 +79,7 @@ def checkpoint(function: Callable, *args: Any, use_reentrant: bool | None = None
         return result
     node = CheckpointNode.__new__(CheckpointNode)
     node.call, node.state, node.which = functools.partial(function, *args, **options), state, which
-    node.tensors = tensors_in([args, options])
+    node.autocast, node.tensors = MODE.autocast, tensors_in([args, options])
     node.edges = tuple(outside([outs[k].node for k in which], start))
     node.plan, node.saved, node.hooks, node.clock = None, (), None, ()
     node.shape, node.dtype = tuple(outs[k].shape for k in which), tuple(outs[k].dtype for k in which)

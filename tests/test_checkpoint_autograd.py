@@ -98,3 +98,23 @@ def test_memory():
         return most / x.nbytes
     assert peak(lambda f, x: f(x)) > 150
     assert peak(checkpoint) < 45
+
+
+def test_the_second_run_has_the_precision_of_the_first():
+    """The backward pass usually runs outside of autocast."""
+    w, x = zoo.rand(8, 8, requires_grad=True), zoo.rand(5, 8)
+    seen = []
+
+    def part(x):
+        y = x @ w
+        seen.append(y.dtype)
+        return y.float().square()
+
+    def gradient(use):
+        with zoo.autocast("cpu"):
+            y = use(part, x)
+        (g,) = zoo.autograd.grad(y.sum(), w)
+        return g.numpy()
+
+    np.testing.assert_array_equal(gradient(checkpoint), gradient(lambda f, x: f(x)))
+    assert seen == [zoo.bfloat16] * 3 and not zoo.is_autocast_enabled("cpu")
