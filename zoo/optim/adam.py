@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from zoo.optim.blocks import Block, Elementwise
-from zoo.optim.optimizer import need_betas, need_plain, need_range
+from zoo.optim.optimizer import need_adam
 
 
 class Adam(Elementwise):
@@ -53,11 +53,7 @@ class Adam(Elementwise):
         decoupled_weight_decay: bool = False,
     ):
         name = type(self).__name__
-        need_range(name, "learning rate", lr)
-        need_range(name, "epsilon value", eps)
-        need_betas(name, betas)
-        need_range(name, "weight_decay value", weight_decay)
-        need_plain(name, differentiable)
+        need_adam(name, lr, eps, betas, weight_decay, differentiable)
         defaults = dict(
             lr=lr,
             betas=betas,

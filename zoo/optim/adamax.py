@@ -3,7 +3,7 @@
 from typing import Any
 
 from zoo.optim.blocks import Block, Elementwise
-from zoo.optim.optimizer import need_betas, need_plain, need_range
+from zoo.optim.optimizer import need_adam
 
 
 class Adamax(Elementwise):
@@ -46,11 +46,7 @@ class Adamax(Elementwise):
         differentiable: bool = False,
         capturable: bool = False,
     ):
-        need_range("Adamax", "learning rate", lr)
-        need_range("Adamax", "epsilon value", eps)
-        need_betas("Adamax", betas)
-        need_range("Adamax", "weight_decay value", weight_decay)
-        need_plain("Adamax", differentiable)
+        need_adam("Adamax", lr, eps, betas, weight_decay, differentiable)
         defaults = dict(
             lr=lr,
             betas=betas,

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from zoo.optim.blocks import Block, Elementwise
-from zoo.optim.optimizer import need_betas, need_plain, need_range
+from zoo.optim.optimizer import need_adam, need_range
 
 
 class NAdam(Elementwise):
@@ -51,12 +51,8 @@ class NAdam(Elementwise):
         capturable: bool = False,
         differentiable: bool = False,
     ):
-        need_range("NAdam", "learning rate", lr)
-        need_range("NAdam", "epsilon value", eps)
-        need_betas("NAdam", betas)
-        need_range("NAdam", "weight_decay value", weight_decay)
+        need_adam("NAdam", lr, eps, betas, weight_decay, differentiable)
         need_range("NAdam", "momentum_decay value", momentum_decay)
-        need_plain("NAdam", differentiable)
         defaults = dict(
             lr=lr,
             betas=betas,

@@ -305,3 +305,12 @@ def need_plain(name: str, differentiable: bool) -> None:
     """A step is not recorded."""
     if differentiable:
         raise GradError(f"{name}: differentiable=True is not built: a step is not recorded")
+
+
+def need_adam(name: str, lr: Any, eps: Any, betas: tuple, weight_decay: Any, differentiable: bool) -> None:
+    """Raises unless the options that Adam and its relatives share are in their ranges."""
+    need_range(name, "learning rate", lr)
+    need_range(name, "epsilon value", eps)
+    need_betas(name, betas)
+    need_range(name, "weight_decay value", weight_decay)
+    need_plain(name, differentiable)

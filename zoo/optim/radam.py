@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from zoo.optim.blocks import Block, Elementwise
-from zoo.optim.optimizer import need_betas, need_plain, need_range
+from zoo.optim.optimizer import need_adam
 
 
 class RAdam(Elementwise):
@@ -51,11 +51,7 @@ class RAdam(Elementwise):
         capturable: bool = False,
         differentiable: bool = False,
     ):
-        need_range("RAdam", "learning rate", lr)
-        need_range("RAdam", "epsilon value", eps)
-        need_betas("RAdam", betas)
-        need_range("RAdam", "weight_decay value", weight_decay)
-        need_plain("RAdam", differentiable)
+        need_adam("RAdam", lr, eps, betas, weight_decay, differentiable)
         defaults = dict(
             lr=lr,
             betas=betas,

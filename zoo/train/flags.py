@@ -2,8 +2,8 @@
 
 import argparse
 import json
-import os
 import tomllib
+from collections.abc import Iterable
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
@@ -33,11 +33,7 @@ def parse(arguments: list[str] | None = None) -> Config:
         >>> parse(["--epochs", "3", "--optimizer-options", "momentum=0.8"]).optimizer_options
         {'momentum': 0.8}
     """
-    known, rest = make_parser().parse_known_args(arguments)
-    given = vars(known)
-    if rest:
-        flags = [flag(name) for name in (*FIELDS, "config")]
-        raise UsageError(f"no option {rest[0]!r}{nearest(rest[0].split('=')[0], flags)}; --help lists them")
+    given = given_to(make_parser(), arguments, (*FIELDS, "config"))
     for name, value in given.items():
         if isinstance(value, list):
             given[name] = dict(value)
@@ -53,13 +49,31 @@ def make_parser() -> Parser:
                     allow_abbrev=False, description=DESCRIPTION,
                     argument_default=argparse.SUPPRESS)
     parser.add_argument("--config", metavar="FILE", help="a TOML file whose keys are these options; flags come first")
+    add_flags(parser, FIELDS.values())
+    return parser
+
+
+def add_flags(parser: Parser, options: Iterable[Field]) -> None:
+    """One flag for each field of a config, in the fields' groups."""
     groups: dict[str, Any] = {}
-    for f in FIELDS.values():
+    for f in options:
         name = f.metadata["group"]
         if name not in groups:
             groups[name] = parser.add_argument_group(name)
         groups[name].add_argument(flag(f.name), help=help_of(f), **kind_of(f))
-    return parser
+
+
+def given_to(parser: Parser, arguments: list[str] | None, names: Iterable[str]) -> dict[str, Any]:
+    """The options that are on a command line, by name.
+
+    Raises:
+        UsageError: one that is not among `names`.
+    """
+    known, rest = parser.parse_known_args(arguments)
+    if rest:
+        flags = [flag(name) for name in names]
+        raise UsageError(f"no option {rest[0]!r}{nearest(rest[0].split('=')[0], flags)}; --help lists them")
+    return vars(known)
 
 
 def kind_of(f: Field) -> dict[str, Any]:
@@ -123,12 +137,21 @@ def resumed(given: dict[str, Any]) -> Config:
     Raises:
         UsageError: no run, or an option that would change its numbers.
     """
-    if wrong := sorted(given.keys() - RESUMABLE):
-        raise UsageError(f"--resume: goes on as the run began, without {flag(wrong[0])}")
-    file = Path(given["resume"]) / "config.json"
-    if not file.is_file():
-        raise UsageError(f"--resume: no run in {given['resume']}: there is no {os.fspath(file)}")
-    stored = json.loads(file.read_text(encoding="utf-8"))
+    file, stored = stored_options(given, RESUMABLE)
     if unknown := stored.keys() - FIELDS.keys():
         raise UsageError(f"--resume: {file} has options of another version: {', '.join(sorted(unknown))}")
     return Config(**{**stored, **given})
+
+
+def stored_options(given: dict[str, Any], resumable: set[str]) -> tuple[Path, dict[str, Any]]:
+    """The config.json of the run that --resume names, and the options in it.
+
+    Raises:
+        UsageError: no run there, or an option beside --resume that is not `resumable`.
+    """
+    if wrong := sorted(given.keys() - resumable):
+        raise UsageError(f"--resume: goes on as the run began, without {flag(wrong[0])}")
+    file = Path(given["resume"]) / "config.json"
+    if not file.is_file():
+        raise UsageError(f"--resume: no run in {given['resume']}: there is no {file}")
+    return file, json.loads(file.read_text(encoding="utf-8"))

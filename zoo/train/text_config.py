@@ -1,14 +1,12 @@
 """What can be chosen for `python -m zoo.train text`."""
 
 import argparse
-import json
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 from zoo.train.config import flag, one_of, option
-from zoo.train.flags import help_of, kind_of
-from zoo.utils.command_line import Parser, UsageError, nearest
+from zoo.train.flags import add_flags, given_to, stored_options
+from zoo.utils.command_line import Parser, UsageError
 
 KJV = "kjv"
 DTYPES = ("float32", "float16")
@@ -86,12 +84,7 @@ def parse(arguments: list[str]) -> TextConfig:
     given = options_of(arguments)
     if "resume" not in given:
         return TextConfig(**given)
-    if wrong := sorted(given.keys() - RESUMABLE):
-        raise UsageError(f"--resume: goes on as the run began, without {flag(wrong[0])}")
-    file = Path(given["resume"]) / "config.json"
-    if not file.is_file():
-        raise UsageError(f"--resume: no run in {given['resume']}: there is no {file}")
-    stored = json.loads(file.read_text(encoding="utf-8"))
+    file, stored = stored_options(given, RESUMABLE)
     if stored.keys() != {f.name for f in fields(TextConfig)}:
         raise UsageError(f"--resume: {file} is no config of a text model, or one of another version")
     return TextConfig(**{**stored, **given})
@@ -101,14 +94,5 @@ def options_of(arguments: list[str]) -> dict[str, Any]:
     """The options that are on a command line, by name."""
     parser = Parser(prog="python -m zoo.train text", allow_abbrev=False, description=DESCRIPTION,
                     argument_default=argparse.SUPPRESS)
-    groups: dict[str, Any] = {}
-    for f in fields(TextConfig):
-        group = f.metadata["group"]
-        if group not in groups:
-            groups[group] = parser.add_argument_group(group)
-        groups[group].add_argument(flag(f.name), help=help_of(f), **kind_of(f))
-    known, rest = parser.parse_known_args(arguments)
-    if rest:
-        flags = [flag(f.name) for f in fields(TextConfig)]
-        raise UsageError(f"no option {rest[0]!r}{nearest(rest[0].split('=')[0], flags)}; --help lists them")
-    return vars(known)
+    add_flags(parser, fields(TextConfig))
+    return given_to(parser, arguments, [f.name for f in fields(TextConfig)])
