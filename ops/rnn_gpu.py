@@ -31,6 +31,8 @@ class Chip(NamedTuple):
 
 DRY = Chip(108, 163 * 1024)           # what a dry run plans for: an A100, the least of the GPUs compiled for
 SPARE = 4096                          # bytes that a compiled kernel needs beside its operands
+REGISTERS = 255                       # of a thread: one program runs on a multiprocessor, so it may have all; left to
+                                      # itself the assembler spills 8 to 24 bytes for the sake of a second program
 
 
 class Plan(NamedTuple):
@@ -124,7 +126,7 @@ def _walk(kernel, plan: Plan, arrays: tuple, batch: int, size: int, steps: int, 
     for first in range(0, steps, step):
         cuda.launch(kernel, (programs,), *arrays, bar, first, first + step, steps, batch, size, programs,
                     REVERSE=reverse, WIDE=_wide_of(dtype), num_stages=1, cooperative=plan.PERSIST and programs > 1,
-                    **plan._asdict(), **constexprs)
+                    maxnreg=REGISTERS, **plan._asdict(), **constexprs)
 
 
 def _states(h0: DeviceArray, rows: int) -> tuple[DeviceArray, DeviceArray]:

@@ -34,9 +34,9 @@ class Kernel:
 
     __slots__ = ("compiled", "constants", "function", "names", "options", "trailing")
 
-    def __init__(self, function, num_warps=4, num_stages=2, cooperative=False, **constexprs):
+    def __init__(self, function, num_warps=4, num_stages=2, cooperative=False, maxnreg=None, **constexprs):
         self.function = function
-        self.options = num_warps, num_stages, cooperative
+        self.options = num_warps, num_stages, cooperative, maxnreg
         self.names = [p.name for p in function.params if not p.is_constexpr]
         wanted = [p.name for p in function.params if p.is_constexpr]
         values = {p.name: p.default for p in function.params if p.is_constexpr and p.has_default} | constexprs
@@ -130,30 +130,31 @@ class Kernel:
 
     def warm(self, arguments):
         """Triton's CompiledKernel for the active driver's target, not launched."""
-        num_warps, num_stages, cooperative = self.options
+        num_warps, num_stages, cooperative, maxnreg = self.options
         options = dict(num_warps=num_warps, num_stages=num_stages, launch_cooperative_grid=bool(cooperative))
-        return self.function.warmup(grid=(1,), **options, **arguments, **self.constants)
+        return self.function.warmup(grid=(1,), maxnreg=maxnreg, **options, **arguments, **self.constants)
 
 
-def launch(kernel, grid, *args, num_warps=4, num_stages=2, cooperative=False, **constexprs):
+def launch(kernel, grid, *args, num_warps=4, num_stages=2, cooperative=False, maxnreg=None, **constexprs):
     """Runs `kernel`, a `@triton.jit` function, for every program of `grid` on the current stream.
 
     `args` are the parameters that are not constexpr, in order: DeviceArray, int, float, bool, None, or a tuple of
     numbers; constexprs go by name. A Python float arrives as float32 unless the parameter is annotated `"fp64"`.
     A grid with a 0 launches nothing. `cooperative` makes it an error if not all programs run at the same time.
+    `maxnreg` is the most registers of a thread; without it the assembler spills a few to fit more programs at once.
     """
-    prepare(kernel, num_warps, num_stages, cooperative, **constexprs)(grid, *args)
+    prepare(kernel, num_warps, num_stages, cooperative, maxnreg, **constexprs)(grid, *args)
 
 
-def prepare(kernel, num_warps=4, num_stages=2, cooperative=False, **constexprs) -> Kernel:
+def prepare(kernel, num_warps=4, num_stages=2, cooperative=False, maxnreg=None, **constexprs) -> Kernel:
     """The one `Kernel` for this function, these constexprs and options; what launches often keeps it."""
-    key = [id(kernel), num_warps, num_stages, cooperative, *constexprs]
+    key = [id(kernel), num_warps, num_stages, cooperative, maxnreg, *constexprs]
     for v in constexprs.values():  # hashing a jit function or a dtype of Triton takes longer than all the rest
         kind = type(v)
         key += (kind, v) if kind in BY_VALUE else (kind, id(v))
     found = prepared.get(key := tuple(key))
     if found is None:
-        found = prepared[key] = Kernel(kernel, num_warps, num_stages, cooperative, **constexprs)
+        found = prepared[key] = Kernel(kernel, num_warps, num_stages, cooperative, maxnreg, **constexprs)
     return found
 
 
