@@ -9,7 +9,7 @@ import numpy as np
 from zoo.ops import conv_cpu
 from zoo.ops.dtypes import FLOATS, HALVES, float32
 from zoo.ops.errors import ArgumentError, DtypeError, ShapeError
-from zoo.ops.op import Spec, structured
+from zoo.ops.op import OPS, Spec, structured
 from zoo.ops.shape import reshape, sum_to
 from zoo.ops.window import Window, four, places
 
@@ -115,6 +115,31 @@ def transpose_window(input, weight, bias, stride, padding, output_padding, group
     return window._replace(out=tuple(input.shape[2:]))
 
 
+def norm_act_window(input, weight, bias, mean, var, norm_weight, norm_bias, residual, stride, padding, dilation,
+                    groups) -> Window:
+    op = "conv2d_norm_act"
+    window = conv2d_window(op, input, weight, bias, stride, padding, dilation, groups)
+    check_dtypes(op, input, residual)
+    if (mean is None) != (var is None) or mean is None and (norm_weight is not None or norm_bias is not None):
+        raise ArgumentError(f"{op}: wants mean and var together, and norm_weight and norm_bias only with them")
+    for name, vector in (("mean", mean), ("var", var), ("norm_weight", norm_weight), ("norm_bias", norm_bias)):
+        if vector is not None and tuple(vector.shape) != (weight.shape[0],):
+            raise ShapeError(f"{op}: wants {name} of shape ({weight.shape[0]},), got {tuple(vector.shape)}")
+    shape = (input.shape[0], weight.shape[0], *window.out)
+    if residual is not None and tuple(residual.shape) != shape:
+        raise ShapeError(f"{op}: wants a residual of the result's shape {shape}, got {tuple(residual.shape)}")
+    return window
+
+
+def folded(weight, bias, mean, var, norm_weight, norm_bias, eps):
+    """Weight and bias (K,), in float64, of a convolution that does a batch norm with fixed statistics too."""
+    factor = 1 / np.sqrt(var.astype(np.float64) + eps)
+    if norm_weight is not None:
+        factor *= norm_weight
+    shift = ((0.0 if bias is None else bias) - mean.astype(np.float64)) * factor
+    return weight * factor[:, None, None, None], shift if norm_bias is None else shift + norm_bias
+
+
 def bias_grad(dy):
     return reshape(sum_to(dy, (1, dy.shape[1], 1, 1)), (dy.shape[1],))
 
@@ -146,6 +171,20 @@ def gradient_samples(rng, arguments):
         return *arguments(x, weight, rng.normal(size=shape)), *options
     samples = conv_samples(rng)
     return {kind: s if isinstance(s, str) else [convert(*case) for case in s] for kind, s in samples.items()}
+
+
+def norm_act_samples(rng):
+    """Those of conv2d, with each part of the epilogue on its own and all together."""
+    def draw(case, norm=True, affine=True, residual=True, relu=True):
+        x, weight, bias, *options = case
+        k, shape = len(weight), (len(x), len(weight), *conv2d_window("conv2d", x, weight, bias, *options).out)
+        moments = (rng.normal(size=k), rng.uniform(0.5, 2, k)) if norm else (None, None)
+        scale = (rng.normal(size=k), rng.normal(size=k)) if norm and affine else (None, None)
+        return x, weight, bias, *moments, *scale, rng.normal(size=shape) if residual else None, relu, 1e-5, *options
+    found = conv_samples(rng)
+    parts = [dict(norm=False), dict(residual=False), dict(affine=False, relu=False), {}, dict(norm=False, relu=False)]
+    return {kind: rows if isinstance(rows, str) else
+            [draw(case, **parts[i % len(parts)]) for i, case in enumerate(rows)] for kind, rows in found.items()}
 
 
 def transpose_samples(rng):
@@ -201,6 +240,47 @@ class conv2d:
 
     def dbias(dy): return bias_grad(dy)
     samples = conv_samples
+
+
+@structured
+class conv2d_norm_act:
+    """A convolution with what follows it in a network at inference: one pass over memory.
+
+    y = relu((conv2d(input, weight, bias) - mean) / sqrt(var + eps) * norm_weight + norm_bias + residual)
+    input (N, C, H, W), weight (K, C / groups, R, S), residual (N, K, P, Q), all of one floating dtype; bias, mean, var,
+    norm_weight, norm_bias (K,) -> (N, K, P, Q). Any of those behind weight may be None, mean and var only together.
+    On Tensors it is its parts, and so are its derivatives.
+
+    Raises:
+        ShapeError: channels, groups, a vector, the residual or the kernel do not fit.
+        ArgumentError: mean without var, or norm_weight or norm_bias without them.
+        DtypeError: dtypes differ or are not floating.
+    """
+    def check(input, weight, bias, mean, var, norm_weight, norm_bias, residual, relu, eps, stride, padding, dilation,
+              groups):
+        window = norm_act_window(input, weight, bias, mean, var, norm_weight, norm_bias, residual, stride, padding,
+                                 dilation, groups)
+        return Spec((input.shape[0], weight.shape[0], *window.out), input.dtype)
+
+    def forward(input, weight, bias=None, mean=None, var=None, norm_weight=None, norm_bias=None, residual=None,
+                relu=False, eps=1e-5, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
+        window = norm_act_window(input, weight, bias, mean, var, norm_weight, norm_bias, residual, stride, padding,
+                                 dilation, groups)
+        x, weight, bias = wide(input), wide(weight), wide(bias)
+        if mean is not None:
+            weight, bias = (v.astype(x.dtype) for v in folded(weight, bias, mean, var, norm_weight, norm_bias, eps))
+        return conv_cpu.forward(x, weight, bias, window, wide(residual), relu).astype(input.dtype, copy=False)
+
+    def decompose(input, weight, bias, mean, var, norm_weight, norm_bias, residual, relu, eps, stride, padding,
+                  dilation, groups):
+        y = conv2d(input, weight, bias, stride, padding, dilation, groups)
+        if mean is not None:
+            y = OPS["batch_norm_eval"](y, mean, var, norm_weight, norm_bias, eps)
+        if residual is not None:
+            y = y + residual
+        return OPS["relu"](y) if relu else y
+
+    samples = norm_act_samples
 
 
 @structured

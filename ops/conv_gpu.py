@@ -1,9 +1,9 @@
-"""Implicit-GEMM convolution on tensor cores: the columns of im2col exist only as tiles in shared memory.
+"""Convolution on the GPU: which kernel and which tile for which shape, and the launches.
 
-Images lie as NHWC and weights as KRSC here (others are copied at the door), results come back as NCHW views of NHWC
-memory. M = pixels of the result, groups are a grid axis. Integers arrive unspecialised and divided by a known power of
-two (DC, DK), which keeps 16-byte loads and compiles one kernel for all image sizes; pixel numbers are taken apart by
-multiply-high. With less than 16 channels a group (COLS), the inner loop runs over (r, s, c) flattened: no wasted MMA.
+Images lie as NHWC and weights as KRSC here (others are copied at the door), and results come back as NCHW views of NHWC
+memory: in a network that began channels-last, nothing is copied between layers. A pointwise convolution is a matrix
+product. Sums are cut into parts where there are too few tiles for a GPU, and added in a fixed order; tiles and cuts
+depend on shape and dtype alone, so the bits are those of every run.
 """
 import math
 from typing import NamedTuple
@@ -13,320 +13,79 @@ import triton.language as tl
 
 from zoo.ops import conv as contract
 from zoo.ops import cuda
+from zoo.ops.conv_depthwise_gpu import depthwise, depthwise_wgrad
+from zoo.ops.conv_forward_gpu import add_splits, fprop, fprop_rows, pad_channels
+from zoo.ops.conv_input_grad_gpu import dgrad
+from zoo.ops.conv_weight_grad_gpu import wgrad
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import float32, float64
-from zoo.ops.matmul_gpu import add_parts, divisor, kind_of, multiply, split_of, tile_of, with_bias, without_bias
+from zoo.ops.epilogue_gpu import identity
+from zoo.ops.matmul_gpu import add_parts, divisor, kind_of, multiply, split_of, without_bias
+from zoo.ops.pixels_gpu import magic
 from zoo.ops.pointwise_gpu import contiguous_copy
+from zoo.ops.scalar_gpu import relu as relu_of
 from zoo.ops.window import Window
 
-SIZES = ["M", "H", "W", "CD", "KD", "P", "Q", "CgD", "KgD", "steps", "mul_pq", "shift_pq", "mul_q", "shift_q"]
 
+class Epilogue(NamedTuple):
+    """What is done to the sums, in this order: each may be None. Vectors (K,), residual (N, P, Q, K), both dense."""
+    bias: DeviceArray | None = None
+    mean: DeviceArray | None = None
+    var: DeviceArray | None = None
+    gamma: DeviceArray | None = None
+    beta: DeviceArray | None = None
+    residual: DeviceArray | None = None
+    eps: float = 0.0
+    act: object = identity
 
-@triton.jit
-def divide(n, mul, shift):
-    """n // d for 0 <= n < 2**31, with d's magic numbers (see `magic`)."""
-    u = n.to(tl.uint32)
-    return ((tl.umulhi(u, mul.to(tl.uint32, bitcast=True) + tl.zeros_like(u)) + u) >> shift.to(tl.uint32)).to(tl.int32)
+    @property
+    def arguments(self) -> tuple:
+        return self[:7]
 
-
-@triton.jit
-def pixel(i, P, Q, mul_pq, shift_pq, mul_q, shift_q):
-    """Image, row and column of pixel number i."""
-    n = divide(i, mul_pq, shift_pq)
-    rest = i - n * (P * Q)
-    p = divide(rest, mul_q, shift_q)
-    return n, p, rest - p * Q
-
-
-@triton.jit
-def within(i, size):
-    """0 <= i < size in one comparison."""
-    return i.to(tl.uint32, bitcast=True) < size.to(tl.uint32)
-
-
-@triton.jit(do_not_specialize=SIZES)
-def fprop(x, w, y, bias, M, H, W, CD, KD, P, Q, CgD, KgD, steps, mul_pq, shift_pq, mul_q, shift_q,
-          DC: tl.constexpr, DK: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
-          TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, COLS: tl.constexpr,
-          EVEN: tl.constexpr, WIDE: tl.constexpr, EPILOGUE: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr,
-          BM: tl.constexpr, BN: tl.constexpr, BC: tl.constexpr):
-    """y = EPILOGUE(conv(x, w)): x (N, H, W, C), w (K, R, S, Cg), y (N, P, Q, K), bias (K,) or None.
-
-    `steps` of BC channels: tap by tap, or with COLS through (R, S, Cg) flattened. EVEN: BC divides Cg. C = CD*DC.
-    Grid: (ceil(M / BM) * ceil(Kg / BN), groups).
-    """
-    C, Cg, K, Kg = CD * DC, CgD * DC, KD * DK, KgD * DK
-    pm, pn = tile_of(tl.program_id(0), M, Kg, BM, BN, 8)
-    rm = pm * BM + tl.arange(0, BM)
-    rn = pn * BN + tl.arange(0, BN)
-    rc = tl.arange(0, BC)
-    n, p, q = pixel(rm, P, Q, mul_pq, shift_pq, mul_q, shift_q)
-    h0 = (p * SH - TOP)[:, None]
-    w0 = (q * SW - LEFT)[:, None]
-    if WIDE:
-        n = n.to(tl.int64)
-    rn_all = tl.program_id(1) * Kg + rn
-    px = x + (((n * H)[:, None] + h0) * W + w0) * C + tl.program_id(1) * Cg      # in the padding: outside, masked
-    pw = w + (rn_all * (R * S * Cg))[None, :]
-    inside_m = (rm < M)[:, None]
-    inside_n = rn < Kg
-    acc = tl.zeros((BM, BN), ACC)
-    r, s, c = 0, 0, 0
-    for step in range(0, steps):
-        if COLS:
-            k = step * BC + rc
-            row = k // (S * Cg) * DH
-            col = k // Cg % S * DW
-            dh, dw = row[None, :], col[None, :]
-            dx = (row * W + col) * C + k % Cg
-            inside_c = k < R * S * Cg
-        else:
-            k = (r * S + s) * Cg + c + rc
-            dh, dw = r * DH, s * DW
-            dx = (dh * W + dw) * C + c + rc
-            inside_c = rc < Cg - c
-        ok = inside_m & within(h0 + dh, H) & within(w0 + dw, W)
-        if EVEN:
-            a = tl.load(px + dx[None, :], mask=ok, other=0)
-            b = tl.load(pw + k[:, None], mask=inside_n[None, :], other=0)
-        else:
-            a = tl.load(px + dx[None, :], mask=ok & inside_c[None, :], other=0)
-            b = tl.load(pw + k[:, None], mask=inside_c[:, None] & inside_n[None, :], other=0)
-        acc = tl.dot(a, b, acc, input_precision=PRECISION, out_dtype=ACC)
-        if not COLS:                                   # the next channels, column, row: selects instead of // and %
-            c += BC
-            s = tl.where(c >= Cg, s + 1, s)
-            c = tl.where(c >= Cg, 0, c)
-            r = tl.where(s == S, r + 1, r)
-            s = tl.where(s == S, 0, s)
-    out = EPILOGUE(acc, bias, rn_all, inside_n).to(y.dtype.element_ty)
-    if WIDE:
-        rm = rm.to(tl.int64)
-    tl.store(y + (rm * K)[:, None] + rn_all[None, :], out, mask=inside_m & inside_n[None, :])
-
-
-@triton.jit(do_not_specialize=["N", *SIZES[1:9], *SIZES[10:]])
-def dgrad(dy, w, dx, bias, N, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mul_q, shift_q,
-          DC: tl.constexpr, DK: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
-          TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, RSTEP: tl.constexpr,
-          SSTEP: tl.constexpr, EVEN: tl.constexpr, WIDE: tl.constexpr, EPILOGUE: tl.constexpr, ACC: tl.constexpr,
-          PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """dx = EPILOGUE(input gradient): dy (N, P, Q, K), w (K, R, S, Cg), dx (N, H, W, C), bias (C,) or None.
-
-    Pixels of dx fall into SH*SW classes (h % SH, w % SW), one a program: a class meets only every RSTEP-th, SSTEP-th
-    tap, so that a stride costs no more than the forward pass. Each pixel is written, also where no tap leads.
-    Magic numbers are those of a class, (ceil(H / SH), ceil(W / SW)).
-    Grid: (ceil(N * class size / BM) * ceil(Cg / BN), SH * SW, groups).
-    """
-    C, Cg, K, Kg = CD * DC, CgD * DC, KD * DK, KgD * DK
-    kind = SH * SW - 1 - tl.program_id(1)              # the class with most taps first
-    high, wide = tl.cdiv(H, SH), tl.cdiv(W, SW)
-    pm, pn = tile_of(tl.program_id(0), N * high * wide, Cg, BM, BN, 8)
-    rm = pm * BM + tl.arange(0, BM)
-    rn = pn * BN + tl.arange(0, BN)
-    rk = tl.arange(0, BK)
-    n, hc, wc = pixel(rm, high, wide, mul_pq, shift_pq, mul_q, shift_q)
-    h0, w0 = kind // SW, kind % SW
-    if WIDE:
-        n = n.to(tl.int64)
-    r0, s0 = first_tap(h0 + TOP, R, SH, DH, RSTEP), first_tap(w0 + LEFT, S, SW, DW, SSTEP)
-    rows, cols = tl.maximum((R - r0 + RSTEP - 1) // RSTEP, 0), tl.maximum((S - s0 + SSTEP - 1) // SSTEP, 0)
-    # h + TOP = p * SH + r * DH: the place p of the first tap, an exact division kept above 0
-    p0 = hc + (h0 + TOP - r0 * DH + SH * R * DH) // SH - R * DH
-    q0 = wc + (w0 + LEFT - s0 * DW + SW * S * DW) // SW - S * DW
-    inside_m = ((n < N) & (hc * SH + h0 < H) & (wc * SW + w0 < W))[:, None]
-    inside_n = rn < Cg
-    base = ((n * P + p0) * Q + q0) * K + tl.program_id(2) * Kg
-    acc = tl.zeros((BM, BN), ACC)
-    i, j, k = 0, 0, 0
-    for _ in range(0, rows * cols * tl.cdiv(Kg, BK)):
-        p, q = p0 - i * (RSTEP * DH // SH), q0 - j * (SSTEP * DW // SW)
-        ok = inside_m & within(p, P)[:, None] & within(q, Q)[:, None]
-        pa = dy + (base - (i * (RSTEP * DH // SH) * Q + j * (SSTEP * DW // SW)) * K + k)[:, None] + rk[None, :]
-        tap = (r0 + i * RSTEP) * S + s0 + j * SSTEP
-        pb = w + ((tl.program_id(2) * Kg + k + rk) * (R * S) + tap)[:, None] * Cg + rn[None, :]
-        if EVEN:
-            a = tl.load(pa, mask=ok, other=0)
-            b = tl.load(pb, mask=inside_n[None, :], other=0)
-        else:
-            inside_k = rk < Kg - k
-            a = tl.load(pa, mask=ok & inside_k[None, :], other=0)
-            b = tl.load(pb, mask=inside_k[:, None] & inside_n[None, :], other=0)
-        acc = tl.dot(a, b, acc, input_precision=PRECISION, out_dtype=ACC)
-        k += BK
-        j = tl.where(k >= Kg, j + 1, j)
-        k = tl.where(k >= Kg, 0, k)
-        i = tl.where(j == cols, i + 1, i)
-        j = tl.where(j == cols, 0, j)
-    rn = tl.program_id(2) * Cg + rn
-    out = EPILOGUE(acc, bias, rn, inside_n).to(dx.dtype.element_ty)
-    place = ((n * H + hc * SH + h0) * W + wc * SW + w0) * C
-    tl.store(dx + place[:, None] + rn[None, :], out, mask=inside_m & inside_n[None, :])
-
-
-@triton.jit
-def first_tap(place, TAPS: tl.constexpr, STRIDE: tl.constexpr, DILATION: tl.constexpr, STEP: tl.constexpr):
-    """The least tap r < STEP with (place - r * DILATION) % STRIDE == 0; TAPS if there is none."""
-    first = place * 0 + TAPS
-    for i in tl.static_range(STEP):
-        tap = STEP - 1 - i
-        first = tl.where((place + STRIDE * DILATION * STEP - tap * DILATION) % STRIDE == 0, tap, first)
-    return tl.minimum(first, TAPS)
-
-
-@triton.jit(do_not_specialize=["span", *SIZES[:9], *SIZES[10:]])
-def wgrad(dy, x, parts, M, H, W, CD, KD, P, Q, CgD, KgD, span, mul_pq, shift_pq, mul_q, shift_q,
-          DC: tl.constexpr, DK: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
-          TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, COLS: tl.constexpr,
-          WIDE: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-          BK: tl.constexpr):
-    """parts (SPLIT, K, R, S, Cg): sums over `span` pixels of dy (N, P, Q, K) times the x (N, H, W, C) that a tap sees.
-
-    One tap a program, taps fastest, as they read the same dy and neighbouring x; with COLS all of (R, S, Cg) flattened.
-    Grid: (ceil(Kg / BM) * ceil(Cg / BN) * R * S, or ... * ceil(R * S * Cg / BN), SPLIT, groups).
-    """
-    C, Cg, K, Kg = CD * DC, CgD * DC, KD * DK, KgD * DK
-    t, g = tl.program_id(0), tl.program_id(2)
-    if COLS:
-        across = tl.cdiv(R * S * Cg, BN)
-        k = (t % across) * BN + tl.arange(0, BN)
-        r = k // (S * Cg)
-        s = k // Cg - r * S
-        c = k % Cg
-        inside_n = k < R * S * Cg
-        dh, dw = (r * DH - TOP)[None, :], (s * DW - LEFT)[None, :]
-    else:
-        across = tl.cdiv(Cg, BN) * (R * S)
-        tap = t % (R * S)
-        c = (t % across) // (R * S) * BN + tl.arange(0, BN)
-        k = tap * Cg + c
-        inside_n = c < Cg
-        dh, dw = (tap // S) * DH - TOP, (tap % S) * DW - LEFT
-    rm = t // across * BM + tl.arange(0, BM)
-    inside_k = (rm < Kg)[None, :]
-    rm = g * Kg + rm
-    first = tl.program_id(1) * span
-    last = tl.minimum(first + span, M)
-    acc = tl.zeros((BM, BN), ACC)
-    for start in range(first, last, BK):
-        i = start + tl.arange(0, BK)
-        n, p, q = pixel(i, P, Q, mul_pq, shift_pq, mul_q, shift_q)
-        inside = (i < last)[:, None]
-        if WIDE:
-            i = i.to(tl.int64)
-            n = n.to(tl.int64)
-        h, v = (p * SH)[:, None] + dh, (q * SW)[:, None] + dw
-        ok = inside & within(h, H) & within(v, W) & inside_n[None, :]
-        a = tl.load(dy + (i * K)[:, None] + rm[None, :], mask=inside & inside_k, other=0)
-        b = tl.load(x + (((n * H)[:, None] + h) * W + v) * C + (g * Cg + c)[None, :], mask=ok, other=0)
-        acc = tl.dot(tl.trans(a), b, acc, input_precision=PRECISION, out_dtype=ACC)
-    out = parts + tl.program_id(1).to(tl.int64) * K * (R * S) * Cg + rm[:, None] * (R * S * Cg) + k[None, :]
-    tl.store(out, acc.to(parts.dtype.element_ty), mask=(rm < g * Kg + Kg)[:, None] & inside_n[None, :])
-
-
-@triton.jit
-def tap_product(acc, x, w, n, p, q, inside, rc, H, W, C, t, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
-                TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, BACK: tl.constexpr):
-    """acc + what tap t sees from places (p, q) times its weights; BACK: the places from which it sees (p, q)."""
-    r, s = t // S, t % S
-    if BACK:
-        h, v = p + TOP - r * DH, q + LEFT - s * DW
-        ok = inside & ((h >= 0) & (v >= 0) & (h % SH == 0) & (v % SW == 0))[:, None]
-        h, v = h // SH, v // SW
-    else:
-        h, v = p * SH - TOP + r * DH, q * SW - LEFT + s * DW
-        ok = inside
-    ok = ok & (within(h, H) & within(v, W))[:, None]
-    a = tl.load(x + (((n * H + h) * W + v) * C)[:, None] + rc[None, :], mask=ok, other=0).to(acc.dtype)
-    return acc + a * tl.load(w + t * C + rc, mask=rc < C, other=0).to(acc.dtype)[None, :]
-
-
-@triton.jit(do_not_specialize=["CD", *SIZES[:3], *SIZES[5:7], *SIZES[10:]])
-def depthwise(x, w, y, bias, M, H, W, CD, P, Q, mul_pq, shift_pq, mul_q, shift_q,
-              DC: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, TOP: tl.constexpr,
-              LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, WIDE: tl.constexpr, EPILOGUE: tl.constexpr,
-              ACC: tl.constexpr, BACK: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr):
-    """One kernel a channel, a multiply-add a tap: x (N, H, W, C), w (R, S, C), y (N, P, Q, C), bias (C,) or None.
-
-    BACK: the input gradient, where x is dy and y is dx. Grid: (ceil(M / BM), ceil(C / BC)).
-    """
-    C = CD * DC
-    i = tl.program_id(0) * BM + tl.arange(0, BM)
-    rc = tl.program_id(1) * BC + tl.arange(0, BC)
-    n, p, q = pixel(i, P, Q, mul_pq, shift_pq, mul_q, shift_q)
-    if WIDE:
-        n = n.to(tl.int64)
-        i = i.to(tl.int64)
-    inside = (i < M)[:, None] & (rc < C)[None, :]
-    acc = tl.zeros((BM, BC), ACC)
-    if R * S <= 25:
-        for t in tl.static_range(R * S):
-            acc = tap_product(acc, x, w, n, p, q, inside, rc, H, W, C, t, S, SH, SW, TOP, LEFT, DH, DW, BACK)
-    else:
-        for t in range(R * S):
-            acc = tap_product(acc, x, w, n, p, q, inside, rc, H, W, C, t, S, SH, SW, TOP, LEFT, DH, DW, BACK)
-    out = EPILOGUE(acc, bias, rc, rc < C).to(y.dtype.element_ty)
-    tl.store(y + (i * C)[:, None] + rc[None, :], out, mask=inside)
-
-
-@triton.jit(do_not_specialize=["CD", "span", *SIZES[:3], *SIZES[5:7], *SIZES[10:]])
-def depthwise_wgrad(dy, x, parts, M, H, W, CD, P, Q, span, mul_pq, shift_pq, mul_q, shift_q,
-                    DC: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
-                    TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, WIDE: tl.constexpr,
-                    ACC: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr):
-    """parts (SPLIT, R, S, C): sums over `span` pixels of dy (N, P, Q, C) times the x (N, H, W, C) that a tap sees.
-
-    Grid: (R * S, SPLIT, ceil(C / BC)).
-    """
-    C = CD * DC
-    tap = tl.program_id(0)
-    rc = tl.program_id(2) * BC + tl.arange(0, BC)
-    first = tl.program_id(1) * span
-    last = tl.minimum(first + span, M)
-    acc = tl.zeros((BM, BC), ACC)
-    for start in range(first, last, BM):
-        i = start + tl.arange(0, BM)
-        n, p, q = pixel(i, P, Q, mul_pq, shift_pq, mul_q, shift_q)
-        h, v = p * SH - TOP + tap // S * DH, q * SW - LEFT + tap % S * DW
-        ok = ((i < last) & within(h, H) & within(v, W))[:, None] & (rc < C)[None, :]
-        if WIDE:
-            i = i.to(tl.int64)
-            n = n.to(tl.int64)
-        a = tl.load(dy + (i * C)[:, None] + rc[None, :], mask=ok, other=0).to(ACC)
-        b = tl.load(x + (((n * H + h) * W + v) * C)[:, None] + rc[None, :], mask=ok, other=0).to(ACC)
-        acc += a * b
-    out = parts + (tl.program_id(1).to(tl.int64) * (R * S) + tap) * C + rc
-    tl.store(out, tl.sum(acc, 0).to(parts.dtype.element_ty), mask=rc < C)
+    @property
+    def is_bias(self) -> bool:
+        """Nothing but a bias, or nothing at all."""
+        return self[1:] == Epilogue()[1:]
 
 
 class Config(NamedTuple):
-    """A tile of the result, the depth of one step, pipeline stages. Always 4 warps: 8 are a suspect elsewhere
-    (pytorch#173068: wrong results of a convolution template) and wait for a measurement on a GPU."""
+    """A tile of the result, the depth of one step, and how many warps and pipeline stages work on it."""
     BM: int
     BN: int
     BK: int
+    num_warps: int
     num_stages: int
 
 
-LARGE = {"half": Config(128, 128, 64, 3), "tf32": Config(128, 128, 32, 3)}
-SMALL = {"half": Config(64, 64, 64, 4), "tf32": Config(64, 64, 32, 4), "ieee": Config(64, 64, 16, 2),
-         "double": Config(32, 32, 16, 2)}
+# For each kind of arithmetic: (least number of programs, config), the first that has them; predicted, not measured.
+# 128x128 with 8 warps: 2 programs a multiprocessor (112 registers a thread, 96 KB); 128x64 with 4: 3 programs.
+CONFIGS = {
+    "half": [(132, Config(128, 128, 64, 8, 3)), (132, Config(128, 64, 64, 4, 3)), (0, Config(64, 64, 64, 4, 4))],
+    "tf32": [(132, Config(128, 128, 32, 8, 3)), (132, Config(128, 64, 32, 4, 3)), (0, Config(64, 64, 32, 4, 4))],
+    "ieee": [(0, Config(64, 64, 16, 4, 2))],
+    "double": [(0, Config(32, 32, 16, 4, 2))],
+}
+STEM = {"half": Config(128, 64, 64, 4, 3), "tf32": Config(128, 64, 32, 4, 3), **{k: CONFIGS[k][-1][1] for k in
+                                                                               ("ieee", "double")}}
 
 
-def _config_of(kind: str, m: int, n: int, depth: int, batch: int, tile: Config | None = None) -> Config:
-    """The large tile where it still fills a GPU, or `tile`, with sides no longer than what they cover."""
-    best = tile or LARGE.get(kind, SMALL[kind])
-    if -(-m // best.BM) * -(-n // best.BN) * batch < 132:
-        best = SMALL[kind]
-    needed = (max(16, triton.next_power_of_2(size)) for size in (m, n, depth))
-    return Config(*map(min, best, needed), best.num_stages)
+def _config_of(kind: str, m: int, n: int, depth: int, batch: int) -> Config:
+    """The largest tile that still fills a GPU and is not wider than what it covers, with sides no longer than that."""
+    def fills(least, tile):
+        return not least or -(-m // tile.BM) * -(-n // tile.BN) * batch >= least and n > tile.BN // 2
+    best = next(tile for least, tile in CONFIGS[kind] if fills(least, tile))
+    return _shrunk(best, m, n, depth)
 
 
-def magic(d: int) -> tuple[int, int]:
-    """(mul, shift) for `divide`: exact for all 0 <= n < 2**31 (Granlund and Montgomery, round-up method)."""
-    shift = max(0, (d - 1).bit_length())
-    mul = ((1 << 32) * ((1 << shift) - d)) // d + 1
-    return mul - (1 << 32) if mul >= 1 << 31 else mul, shift
+def _shrunk(config: Config, *needed: int) -> Config:
+    """With sides no longer than what they cover; 16 is the least that a tensor core takes."""
+    sides = (min(side, max(16, triton.next_power_of_2(n))) for side, n in zip(config[:3], needed, strict=True))
+    return Config(*sides, *config[3:])
+
+
+def _options(kind: str, config: Config) -> dict:
+    return dict(BM=config.BM, BN=config.BN, PRECISION="tf32" if kind == "tf32" else "ieee",
+                num_warps=config.num_warps, num_stages=config.num_stages)
 
 
 def _channels_last(x: DeviceArray) -> DeviceArray:
@@ -340,68 +99,138 @@ def _channels_first(x: DeviceArray) -> DeviceArray:
     return x.view(tuple(x.shape[d] for d in (0, 3, 1, 2)), tuple(x.strides[d] for d in (0, 3, 1, 2)))
 
 
+def _dense(x: DeviceArray | None) -> DeviceArray | None:
+    return x if x is None or x.is_contiguous else contiguous_copy(x)
+
+
+def _is_wide(*arrays: DeviceArray) -> bool:
+    """Whether offsets into one of the arrays need 64 bits."""
+    return any(a.size >= 2**31 for a in arrays)
+
+
 def _constants(window: Window, *arrays: DeviceArray) -> dict:
     """The constexprs that every kernel here takes."""
     (r, s), (sh, sw), (dh, dw) = window.kernel, window.stride, window.dilation
     return dict(R=r, S=s, SH=sh, SW=sw, TOP=window.padding[0], LEFT=window.padding[1], DH=dh, DW=dw,
-                WIDE=any(a.size >= 2**31 for a in arrays), ACC=tl.float64 if arrays[0].dtype == float64 else tl.float32)
+                WIDE=_is_wide(*arrays), ACC=tl.float64 if arrays[0].dtype == float64 else tl.float32)
 
 
-def _channel_sizes(x: DeviceArray, k: int, groups: int) -> tuple[dict, tuple]:
+def _channel_sizes(x: DeviceArray, c: int, k: int, groups: int) -> tuple[dict, tuple]:
     """What divides the channels C and K, and (C, K, C / groups, K / groups) divided by it."""
-    limit, c = 16 // x.itemsize, x.shape[3]
+    limit = 16 // x.itemsize
     dc, dk = divisor(limit, c, c // groups), divisor(limit, k, k // groups)
     return dict(DC=dc, DK=dk), (c // dc, k // dk, c // groups // dc, k // groups // dk)
-
-
-def _precision(kind: str) -> str:
-    return "tf32" if kind == "tf32" else "ieee"
 
 
 def _is_depthwise(window: Window, c: int, k: int) -> bool:
     return window.groups == c == k and c > 1
 
 
-def _run_depthwise(x, w, y, bias, window: Window, back: bool):
+def _is_product(window: Window) -> bool:
+    """Whether the convolution is one matrix product over all pixels."""
+    return window.is_pointwise and window.out == window.image and window.groups == 1
+
+
+def _lane(window: Window, c: int) -> int:
+    """Channels to which few channels are padded, so that a window's rows are read in wide loads; 0: not worth it."""
+    lane = max(4, triton.next_power_of_2(c))
+    few = window.groups == 1 and 0 < c < 16 and window.dilation[1] == 1
+    return lane if few and window.kernel[1] * lane <= 128 else 0
+
+
+def _padded(x: DeviceArray, lane: int) -> DeviceArray:
+    """(A, B, H, W) -> dense (A, H, W, lane), zeros in the channels from B on."""
+    a, b, h, w = x.shape
+    if x.strides[2] != w * x.strides[3] and h > 1:
+        x = contiguous_copy(x)
+    y = cuda.empty((a, h, w, lane), x.dtype, x.device)
+    sp = x.strides[3] if w > 1 else x.strides[2]
+    cuda.launch(pad_channels, (-(-a * h * w // 256),), x, y, a * h * w, h * w, x.strides[0], x.strides[1], sp,
+                *magic(h * w), CHANNELS=b, C=lane, BLOCK=256)
+    return y
+
+
+def _run_rows(x, weight, y, window: Window, epilogue: Epilogue, lane: int):
+    """y (N, P, Q, K) from x (N, C, H, W) and weight (K, C, R, S) of few channels."""
+    n, p, q, k = y.shape
+    kind, s = kind_of(x.dtype), window.kernel[1]
+    config = _shrunk(STEM[kind], n * p * q, k, s * lane)
+    dk = divisor(16 // x.itemsize, k)
+    x, weight = _padded(x, lane), _padded(weight, lane)
+    constants = _constants(window, x, y)
+    del constants["DW"]
+    cuda.launch(fprop_rows, (-(-n * p * q // config.BM) * -(-k // config.BN),), x, weight, y, *epilogue.arguments,
+                n * p * q, *x.shape[1:3], k // dk, p, q, *magic(p * q), *magic(q), DK=dk, C=lane, ACT=epilogue.act,
+                BC=max(16, triton.next_power_of_2(s * lane)), **_options(kind, config), **constants)
+
+
+def _run_depthwise(x, w, y, epilogue: Epilogue, window: Window, back: bool):
     """x and y dense NHWC, w (C, 1, R, S); back: x is dy, y is dx."""
     n, p, q, c = y.shape
     w = contiguous_copy(w.view((*w.shape[2:], c), (*w.strides[2:], w.strides[0])))
     dc = divisor(16 // x.itemsize, c)
     bc = min(64, max(16, triton.next_power_of_2(c)))
     grid = -(-n * p * q // 16), -(-c // bc)
-    cuda.launch(depthwise, grid, x, w, y, bias, n * p * q, *x.shape[1:3], c // dc, p, q, *magic(p * q), *magic(q),
-                DC=dc, EPILOGUE=without_bias if bias is None else with_bias, BACK=back, BM=16, BC=bc,
-                **_constants(window, x, y))
+    cuda.launch(depthwise, grid, x, w, y, *epilogue.arguments, n * p * q, *x.shape[1:3], c // dc, p, q, *magic(p * q),
+                *magic(q), DC=dc, ACT=epilogue.act, BACK=back, BM=16, BC=bc, **_constants(window, x, y))
+
+
+def _run_fprop(x, w, y, window: Window, epilogue: Epilogue):
+    """y (N, P, Q, K) from dense x (N, H, W, C) and w (K, R, S, Cg)."""
+    (n, p, q, k), (r, s), groups = y.shape, window.kernel, window.groups
+    kind, m, cg = kind_of(x.dtype), n * p * q, x.shape[3] // groups
+    cols = cg < 16                                      # tap by tap, most of each product would be zeros
+    config = _config_of(kind, m, k // groups, r * s * cg if cols else cg, groups)
+    bc = config.BK
+    steps = -(-r * s * cg // bc) if cols else r * s * -(-cg // bc)
+    tiles = -(-m // config.BM) * -(-(k // groups) // config.BN)
+    split = 1 if cols else split_of(tiles * groups, steps)
+    span = -(-steps // split)
+    split = max(1, -(-steps // span)) if span else 1
+    out = y if split == 1 else cuda.empty((split, m, k), float64 if kind == "double" else float32, y.device)
+    divisors, channels = _channel_sizes(x, x.shape[3], k, groups)
+    cuda.launch(fprop, (tiles, groups, split), x, w, out, *epilogue.arguments[:6], None, None, epilogue.eps, m,
+                *x.shape[1:3], *channels[:2], p, q, *channels[2:], *magic(p * q), *magic(q), steps, span, COLS=cols,
+                EVEN=(r * s * cg if cols else cg) % bc == 0, PADDED=max(window.padding) > 0, SPLIT=split > 1,
+                STATS=False, ACT=epilogue.act, BC=bc, **_options(kind, config), **divisors,
+                **_constants(window, x, y, w))
+    if split > 1:
+        cuda.launch(add_splits, (-(-m // 16), -(-k // 64)), out, y, *epilogue.arguments, m, k, split,
+                    ACT=epilogue.act, BM=16, BN=64)
+
+
+def _convolution(input, weight, window: Window, epilogue: Epilogue) -> DeviceArray:
+    """(N, K, P, Q) in NHWC memory."""
+    (p, q), n, k, c = window.out, input.shape[0], weight.shape[0], input.shape[1]
+    y = cuda.empty((n, p, q, k), input.dtype, input.device)
+    if not y.size:
+        return _channels_first(y)
+    lane = _lane(window, c)
+    if _is_depthwise(window, c, k):
+        _run_depthwise(_channels_last(input), weight, y, epilogue, window, False)
+    elif lane:
+        _run_rows(input, weight, y, window, epilogue, lane)
+    elif _is_product(window) and c and epilogue.is_bias:
+        x, w = _channels_last(input), _channels_last(weight)
+        y = multiply(x.view((n * p * q, c), (c, 1)), w.view((c, k), (1, c)), (n * p * q, k), epilogue.bias)
+        y = y.view((n, p, q, k), cuda.contiguous_strides((n, p, q, k)))
+    else:
+        _run_fprop(_channels_last(input), _channels_last(weight), y, window, epilogue)
+    return _channels_first(y)
 
 
 def conv2d(input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     window = contract.conv2d_window("conv2d", input, weight, bias, stride, padding, dilation, groups)
-    (p, q), n, k = window.out, input.shape[0], weight.shape[0]
-    y = cuda.empty((n, p, q, k), input.dtype, input.device)
-    if not y.size:
-        return _channels_first(y)
-    x = _channels_last(input)
-    bias = bias if bias is None or bias.is_contiguous else contiguous_copy(bias)
-    c = x.shape[3]
-    if _is_depthwise(window, c, k):
-        _run_depthwise(x, weight, y, bias, window, False)
-        return _channels_first(y)
-    w = _channels_last(weight)
-    if window.is_pointwise and window.stride == (1, 1) and groups == 1 and c:
-        y = multiply(x.view((n * p * q, c), (c, 1)), w.view((c, k), (1, c)), (n * p * q, k), bias)
-        return _channels_first(y.view((n, p, q, k), cuda.contiguous_strides((n, p, q, k))))
-    kind, m, (r, s), cg = kind_of(x.dtype), n * p * q, window.kernel, c // groups
-    cols = cg < 16
-    tile = SMALL[kind] if cols else None                # addresses of single elements take the registers of a large one
-    bm, bn, bc, stages = _config_of(kind, m, k // groups, r * s * cg if cols else cg, groups, tile)
-    divisors, channels = _channel_sizes(x, k, groups)
-    steps = -(-r * s * cg // bc) if cols else r * s * -(-cg // bc)
-    grid = -(-m // bm) * -(-(k // groups) // bn), groups
-    cuda.launch(fprop, grid, x, w, y, bias, m, *x.shape[1:3], *channels[:2], p, q, *channels[2:], steps,
-                *magic(p * q), *magic(q), COLS=cols, EVEN=(r * s * cg if cols else cg) % bc == 0, BM=bm, BN=bn, BC=bc,
-                EPILOGUE=without_bias if bias is None else with_bias, PRECISION=_precision(kind), num_stages=stages,
-                **divisors, **_constants(window, x, y, w))
-    return _channels_first(y)
+    return _convolution(input, weight, window, Epilogue(_dense(bias)))
+
+
+def conv2d_norm_act(input, weight, bias=None, mean=None, var=None, norm_weight=None, norm_bias=None, residual=None,
+                    relu=False, eps=1e-5, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
+    window = contract.norm_act_window(input, weight, bias, mean, var, norm_weight, norm_bias, residual, stride,
+                                      padding, dilation, groups)
+    vectors = map(_dense, (bias, mean, var, norm_weight, norm_bias))
+    residual = None if residual is None else _channels_last(residual)
+    return _convolution(input, weight, window, Epilogue(*vectors, residual, eps, relu_of if relu else identity))
 
 
 def _input_gradient(dy, weight, bias, window: Window):
@@ -411,26 +240,24 @@ def _input_gradient(dy, weight, bias, window: Window):
     dx = cuda.empty((n, h, w, c), dy.dtype, dy.device)
     if not dx.size:
         return _channels_first(dx)
-    dy = _channels_last(dy)
-    bias = bias if bias is None or bias.is_contiguous else contiguous_copy(bias)
+    dy, bias = _channels_last(dy), _dense(bias)
     if _is_depthwise(window, c, k):
-        _run_depthwise(dy, weight, dx, bias, window, True)
+        _run_depthwise(dy, weight, dx, Epilogue(bias), window, True)
         return _channels_first(dx)
     weights = _channels_last(weight)
-    if window.is_pointwise and window.out == (h, w) and groups == 1 and k:
+    if _is_product(window) and k:
         dx = multiply(dy.view((n * h * w, k), (k, 1)), weights.view((k, c), (c, 1)), (n * h * w, c), bias)
         return _channels_first(dx.view((n, h, w, c), cuda.contiguous_strides((n, h, w, c))))
     (sh, sw), (p, q) = window.stride, window.out
     high, wide = -(-h // sh), -(-w // sw)
     kind, m = kind_of(dy.dtype), n * high * wide
-    bm, bn, bk, stages = _config_of(kind, m, c // groups, k // groups, sh * sw * groups)
-    divisors, channels = _channel_sizes(dx, k, groups)
-    grid = -(-m // bm) * -(-(c // groups) // bn), sh * sw, groups
+    config = _config_of(kind, m, c // groups, k // groups, sh * sw * groups)
+    divisors, channels = _channel_sizes(dx, c, k, groups)
+    grid = -(-m // config.BM) * -(-(c // groups) // config.BN), sh * sw, groups
     steps = [s // math.gcd(s, d) for s, d in zip(window.stride, window.dilation, strict=True)]
     cuda.launch(dgrad, grid, dy, weights, dx, bias, n, h, w, *channels[:2], p, q, *channels[2:], *magic(high * wide),
-                *magic(wide), RSTEP=steps[0], SSTEP=steps[1], EVEN=(k // groups) % bk == 0, BM=bm, BN=bn, BK=bk,
-                EPILOGUE=without_bias if bias is None else with_bias, PRECISION=_precision(kind), num_stages=stages,
-                **divisors, **_constants(window, dy, dx, weights))
+                *magic(wide), RSTEP=steps[0], SSTEP=steps[1], EVEN=(k // groups) % config.BK == 0, BK=config.BK,
+                **_options(kind, config), **divisors, **_constants(window, dy, dx, weights))
     return _channels_first(dx)
 
 
@@ -447,37 +274,47 @@ def conv_transpose2d(input, weight, bias=None, stride=(1, 1), padding=(0, 0), ou
 
 def conv2d_weight_grad(grad, input, kernel, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     window = contract.weight_grad_window("conv2d_weight_grad", grad, input, kernel, stride, padding, dilation, groups)
-    (r, s), (p, q), c = window.kernel, window.out, input.shape[1]
-    n, k = grad.shape[:2]
-    dw = cuda.empty((k, r, s, c // groups), grad.dtype, grad.device)
-    m = n * p * q
-    if not dw.size or not m:
+    (r, s), c, k = window.kernel, input.shape[1], grad.shape[1]
+    m = grad.shape[0] * math.prod(window.out)
+    if not m or not r * s * c * k:
+        dw = cuda.empty((k, c // groups, r, s), grad.dtype, grad.device)
         cuda.fill_bytes(dw, 0)
-        return _channels_first(dw)
-    dy, x = _channels_last(grad), _channels_last(input)
+        return dw
+    dy = _channels_last(grad)
     if _is_depthwise(window, c, k):
-        dw = _sum_depthwise(dy, x, window)
+        dw = _sum_depthwise(dy, _channels_last(input), window)
         return contiguous_copy(dw.view((c, 1, r, s), (1, 1, s * c, c)))
-    if window.is_pointwise and window.stride == (1, 1) and groups == 1:
+    if _is_product(window):
+        x = _channels_last(input)
         dw = multiply(dy.view((k, m), (1, k)), x.view((m, c), (c, 1)), (k, c))
         return dw.view((k, c, 1, 1), (c, 1, 1, 1))
-    kind, cols = kind_of(x.dtype), c // groups < 16
-    width = r * s * (c // groups) if cols else c // groups
-    bm, bn, bk, stages = _config_of(kind, k // groups, width, m, (1 if cols else r * s) * groups)
-    tiles = -(-(k // groups) // bm) * -(-width // bn) * (1 if cols else r * s)
-    split = split_of(tiles * groups, -(-m // bk))
-    span = -(-m // (split * bk)) * bk
+    lane = _lane(window, c)
+    dw = _sum_products(dy, _padded(input, lane) if lane else _channels_last(input), window)
+    return contiguous_copy(dw.view((k, c // groups, r, s), tuple(dw.strides[d] for d in (0, 3, 1, 2))))
+
+
+def _sum_products(dy, x, window: Window) -> DeviceArray:
+    """(K, R, S, C / groups) from dense dy (N, P, Q, K) and x (N, H, W, C)."""
+    (n, p, q, k), (r, s), groups = dy.shape, window.kernel, window.groups
+    kind, m, cg = kind_of(x.dtype), n * p * q, x.shape[3] // groups
+    cols = cg if cg < 16 else 0
+    width, copies = (r * s * cg, 1) if cols else (cg, r * s)
+    # the cut over pixels makes more programs of the same tile, each of at least 4 steps
+    config = _config_of(kind, k // groups, width, m, copies * groups * min(64, max(1, m // 256)))
+    tiles = -(-(k // groups) // config.BM) * -(-width // config.BN) * copies
+    split = split_of(tiles * groups, -(-m // config.BK))
+    span = -(-m // (split * config.BK)) * config.BK
     split = -(-m // span)
-    divisors, channels = _channel_sizes(x, k, groups)
-    wide = float64 if kind == "double" else float32
-    parts = dw if split == 1 else cuda.empty((split, *dw.shape), wide, dw.device)
-    cuda.launch(wgrad, (tiles, split, groups), dy, x, parts, m, *x.shape[1:3], *channels[:2], p, q, *channels[2:], span,
-                *magic(p * q), *magic(q), COLS=cols, PRECISION=_precision(kind), BM=bm, BN=bn, BK=bk, num_stages=stages,
-                **divisors, **_constants(window, dy, x))
-    return contiguous_copy(_channels_first(_added(parts, dw)))
+    divisors, channels = _channel_sizes(x, x.shape[3], k, groups)
+    dw = cuda.empty((k, r, s, cg), dy.dtype, dy.device)
+    parts = _parts_for(dw, split)
+    cuda.launch(wgrad, (tiles, split, groups), dy, x, parts, m, *x.shape[1:3], *channels[:2], p, q, *channels[2:],
+                *magic(p * q), *magic(q), span, COLS=cols, BK=config.BK, **_options(kind, config), **divisors,
+                **_constants(window, dy, x))
+    return _added(parts, dw)
 
 
-def _sum_depthwise(dy, x, window: Window):
+def _sum_depthwise(dy, x, window: Window) -> DeviceArray:
     """(R, S, C)"""
     (r, s), (p, q), (n, _, _, c) = window.kernel, window.out, x.shape
     dc, m = divisor(16 // x.itemsize, c), n * p * q
@@ -486,14 +323,20 @@ def _sum_depthwise(dy, x, window: Window):
     span = -(-m // (split * 32)) * 32
     split = -(-m // span)
     dw = cuda.empty((r, s, c), x.dtype, x.device)
-    parts = dw if split == 1 else cuda.empty((split, r, s, c), float64 if x.dtype == float64 else float32, x.device)
+    parts = _parts_for(dw, split)
     cuda.launch(depthwise_wgrad, (r * s, split, -(-c // bc)), dy, x, parts, m, *x.shape[1:3], c // dc, p, q, span,
                 *magic(p * q), *magic(q), DC=dc, BM=32, BC=bc, **_constants(window, dy, x))
     return _added(parts, dw)
 
 
+def _parts_for(total: DeviceArray, split: int) -> DeviceArray:
+    """Room for partial sums: `total` itself if there is but one part."""
+    wide = float64 if total.dtype == float64 else float32
+    return total if split == 1 else cuda.empty((split, *total.shape), wide, total.device)
+
+
 def _added(parts: DeviceArray, total: DeviceArray) -> DeviceArray:
-    """total = sum of parts along the first dimension, in order; parts itself if it is total."""
+    """total = sum of parts along the first dimension, in order."""
     if parts is not total:
         cuda.launch(add_parts, (-(-total.size // 1024),), parts, total, None, total.size, 1, parts.shape[0],
                     EPILOGUE=without_bias, BLOCK=1024)

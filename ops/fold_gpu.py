@@ -4,8 +4,8 @@ import triton.language as tl
 
 from zoo.ops import cuda
 from zoo.ops import fold as contract
-from zoo.ops.conv_gpu import divide, magic, within
 from zoo.ops.dtypes import float64
+from zoo.ops.pixels_gpu import divide, magic, within
 from zoo.ops.pointwise_gpu import contiguous_copy
 
 BLOCK = 1024

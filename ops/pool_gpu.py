@@ -11,9 +11,9 @@ import triton.language as tl
 
 from zoo.ops import cuda
 from zoo.ops import pool as contract
-from zoo.ops.conv_gpu import divide, magic
 from zoo.ops.cuda import DeviceArray, contiguous_strides
 from zoo.ops.dtypes import float64, int64
+from zoo.ops.pixels_gpu import divide, magic
 from zoo.ops.pointwise_gpu import contiguous_copy
 
 SIZES = ["rows", "B", "D", "H", "W", "T", "P", "Q", "m0", "s0", "m1", "s1", "m2", "s2"]

@@ -1,0 +1,179 @@
+"""Forward convolution kernels: implicit GEMM, where the columns of im2col exist only as tiles in shared memory.
+
+Images lie as NHWC and weights as KRSC. Integers arrive unspecialised and divided by a known power of two (DC, DK),
+which keeps 16-byte loads and compiles one kernel for all image sizes. M = pixels of the result, groups are a grid axis.
+"""
+import triton
+import triton.language as tl
+
+from zoo.ops.epilogue_gpu import finish
+from zoo.ops.matmul_gpu import tile_of
+from zoo.ops.pixels_gpu import divide, pixel, within
+
+SIZES = ["M", "H", "W", "CD", "KD", "P", "Q", "CgD", "KgD", "mul_pq", "shift_pq", "mul_q", "shift_q"]
+
+
+@triton.jit
+def tile_statistics(out, sums, squares, pm, M, K, rn, inside_m, inside_n, BM: tl.constexpr):
+    """Writes for every column of a tile [BM, BN] its sum and its sum of squares about the tile's own mean.
+
+    sums, squares (ceil(M / BM), K): row pm belongs to this tile, which covers min(BM, M - pm * BM) pixels.
+    """
+    total = tl.sum(out, 0)                                # rows beyond M are 0 where nothing was added to them
+    mean = total / tl.minimum(M - pm * BM, BM).to(tl.float32)
+    d = tl.where(inside_m[:, None], out - mean[None, :], 0.0)
+    tl.store(sums + pm * K + rn, total, mask=inside_n)
+    tl.store(squares + pm * K + rn, tl.sum(d * d, 0), mask=inside_n)
+
+
+@triton.jit(do_not_specialize=[*SIZES, "steps", "span"])
+def fprop(x, w, y, bias, mean, var, gamma, beta, residual, sums, squares, eps: "fp64",  # noqa: F821
+          M, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mul_q, shift_q, steps, span,
+          DC: tl.constexpr, DK: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+          TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, COLS: tl.constexpr,
+          EVEN: tl.constexpr, PADDED: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr, STATS: tl.constexpr,
+          ACT: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+          BC: tl.constexpr):
+    """y = finish(conv(x, w)): x (N, H, W, C), w (K, R, S, Cg), y (N, P, Q, K), the others as in `finish`.
+
+    SPLIT: y is (splits, M, K), the partial sums of `span` steps each, and the rest is for `add_splits`.
+    STATS: sums, squares (ceil(M / BM), K) float32 get each tile's moments of y as stored (`tile_statistics`).
+    `steps` of BC channels: tap by tap, or with COLS through (R, S, Cg) flattened. EVEN: BC divides Cg. C = CD*DC.
+    PADDED: some tap looks outside the image. Grid: (ceil(M / BM) * ceil(Kg / BN), groups, splits).
+    """
+    C, Cg, K, Kg = CD * DC, CgD * DC, KD * DK, KgD * DK
+    pm, pn = tile_of(tl.program_id(0), M, Kg, BM, BN, 8)
+    rm = pm * BM + tl.arange(0, BM)
+    rn = pn * BN + tl.arange(0, BN)
+    rc = tl.arange(0, BC)
+    n, p, q = pixel(rm, P, Q, mul_pq, shift_pq, mul_q, shift_q)
+    h0 = (p * SH - TOP)[:, None]
+    w0 = (q * SW - LEFT)[:, None]
+    if WIDE:
+        n = n.to(tl.int64)
+    rn_all = tl.program_id(1) * Kg + rn
+    px = x + (((n * H)[:, None] + h0) * W + w0) * C + tl.program_id(1) * Cg      # in the padding: outside, masked
+    pw = w + (rn_all * (R * S * Cg))[None, :]
+    inside_m = rm < M
+    inside_n = rn < Kg
+    acc = tl.zeros((BM, BN), ACC)
+    r, s, c = 0, 0, 0
+    first = tl.program_id(2) * span
+    if SPLIT:
+        tap = first // tl.cdiv(Cg, BC)
+        c = (first - tap * tl.cdiv(Cg, BC)) * BC
+        r = tap // S
+        s = tap % S
+    for step in range(first, tl.minimum(first + span, steps)):
+        if COLS:
+            k = step * BC + rc
+            row = k // (S * Cg) * DH
+            col = k // Cg % S * DW
+            dh, dw = row[None, :], col[None, :]
+            dx = (row * W + col) * C + k % Cg
+            inside_c = k < R * S * Cg
+        else:
+            k = (r * S + s) * Cg + c + rc
+            dh, dw = r * DH, s * DW
+            dx = (dh * W + dw) * C + c + rc
+            inside_c = rc < Cg - c
+        ok = inside_m[:, None]
+        if PADDED:
+            ok = ok & within(h0 + dh, H) & within(w0 + dw, W)
+        if EVEN:
+            a = tl.load(px + dx[None, :], mask=ok, other=0)
+            b = tl.load(pw + k[:, None], mask=inside_n[None, :], other=0)
+        else:
+            a = tl.load(px + dx[None, :], mask=ok & inside_c[None, :], other=0)
+            b = tl.load(pw + k[:, None], mask=inside_c[:, None] & inside_n[None, :], other=0)
+        acc = tl.dot(a, b, acc, input_precision=PRECISION, out_dtype=ACC)
+        if not COLS:                                   # the next channels, column, row: selects instead of // and %
+            c += BC
+            s = tl.where(c >= Cg, s + 1, s)
+            c = tl.where(c >= Cg, 0, c)
+            r = tl.where(s == S, r + 1, r)
+            s = tl.where(s == S, 0, s)
+    if WIDE:
+        rm = rm.to(tl.int64)
+    py = y + (rm * K)[:, None] + rn_all[None, :]
+    inside = inside_m[:, None] & inside_n[None, :]
+    if SPLIT:
+        tl.store(py + tl.program_id(2).to(tl.int64) * M * K, acc, mask=inside)
+    else:
+        out = finish(acc, bias, mean, var, gamma, beta, residual, eps, rm * K, rn_all, inside_m, inside_n, ACT)
+        out = out.to(y.dtype.element_ty)
+        if STATS:
+            tile_statistics(out.to(tl.float32), sums, squares, pm, M, K, rn_all, inside_m, inside_n, BM)
+        tl.store(py, out, mask=inside)
+
+
+@triton.jit(do_not_specialize=["M", "splits"])
+def add_splits(parts, y, bias, mean, var, gamma, beta, residual, eps: "fp64", M, K, splits,  # noqa: F821
+               ACT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """y (M, K) = finish(sum of parts (splits, M, K) in their order). Grid: (ceil(M / BM), ceil(K / BN))."""
+    rm = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    rn = tl.program_id(1) * BN + tl.arange(0, BN)
+    inside_m, inside_n = rm < M, rn < K
+    at = (rm * K)[:, None] + rn[None, :]
+    inside = inside_m[:, None] & inside_n[None, :]
+    acc = tl.load(parts + at, mask=inside, other=0)
+    for _ in range(1, splits):
+        parts += M.to(tl.int64) * K
+        acc += tl.load(parts + at, mask=inside, other=0)
+    out = finish(acc, bias, mean, var, gamma, beta, residual, eps, rm * K, rn, inside_m, inside_n, ACT)
+    tl.store(y + at, out.to(y.dtype.element_ty), mask=inside)
+
+
+@triton.jit(do_not_specialize=["M", "H", "W", "KD", "P", "Q", *SIZES[9:]])
+def fprop_rows(x, w, y, bias, mean, var, gamma, beta, residual, eps: "fp64",  # noqa: F821
+               M, H, W, KD, P, Q, mul_pq, shift_pq, mul_q, shift_q,
+               DK: tl.constexpr, C: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
+               TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, WIDE: tl.constexpr, ACT: tl.constexpr,
+               ACC: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BC: tl.constexpr):
+    """fprop for few channels: x (N, H, W, C), w (K, R, S, C), C a small power of two; y (N, P, Q, K).
+
+    The S*C values that a row of the window sees lie side by side, so a step takes a whole row: BC >= S*C.
+    Grid: (ceil(M / BM) * ceil(K / BN),).
+    """
+    K = KD * DK
+    pm, pn = tile_of(tl.program_id(0), M, K, BM, BN, 8)
+    rm = pm * BM + tl.arange(0, BM)
+    rn = pn * BN + tl.arange(0, BN)
+    rc = tl.arange(0, BC)
+    n, p, q = pixel(rm, P, Q, mul_pq, shift_pq, mul_q, shift_q)
+    if WIDE:
+        n = n.to(tl.int64)
+    h0 = p * SH - TOP
+    first = (q * SW - LEFT) * C
+    begin = first[:, None] + rc[None, :]               # in an image's row
+    px = x + ((n * H + h0) * W * C)[:, None] + begin
+    pw = w + (rn * (R * S * C))[None, :] + rc[:, None]
+    inside_m = rm < M
+    inside_n = rn < K
+    ok = inside_m[:, None] & within(begin, W * C) & (rc < S * C)[None, :]
+    acc = tl.zeros((BM, BN), ACC)
+    for r in range(0, R):
+        a = tl.load(px + r * (DH * W * C), mask=ok & within(h0 + r * DH, H)[:, None], other=0)
+        b = tl.load(pw + r * (S * C), mask=(rc < S * C)[:, None] & inside_n[None, :], other=0)
+        acc = tl.dot(a, b, acc, input_precision=PRECISION, out_dtype=ACC)
+    if WIDE:
+        rm = rm.to(tl.int64)
+    out = finish(acc, bias, mean, var, gamma, beta, residual, eps, rm * K, rn, inside_m, inside_n, ACT)
+    py = y + (rm * K)[:, None] + rn[None, :]
+    tl.store(py, out.to(y.dtype.element_ty), mask=inside_m[:, None] & inside_n[None, :])
+
+
+@triton.jit(do_not_specialize=["pixels", "HW", "mul", "shift"])
+def pad_channels(x, y, pixels, HW, sn, sc, sp, mul, shift,
+                 CHANNELS: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr):
+    """y (pixels, C) = x with zeros in the channels from CHANNELS on; pixels = images * HW.
+
+    x: image n, channel c, place p at strides sn, sc, sp. Grid: (ceil(pixels / BLOCK),).
+    """
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    c = tl.arange(0, C)
+    n = divide(i, mul, shift)
+    place = n.to(tl.int64) * sn + (i - n * HW).to(tl.int64) * sp
+    inside = (i < pixels)[:, None]
+    values = tl.load(x + place[:, None] + c[None, :] * sc, mask=inside & (c < CHANNELS)[None, :], other=0)
+    tl.store(y + i.to(tl.int64)[:, None] * C + c[None, :], values, mask=inside)
