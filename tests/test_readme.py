@@ -63,7 +63,7 @@ def test_licences_are_there(name):
     assert "Alpaydin" in README and "CC BY 4.0" in README
 
 
-def test_the_overhead_table_is_the_measured_one():
+def test_the_tables_of_speed_are_the_measured_ones():
     """README's numbers are those of the committed results file."""
     sys.path.insert(0, str(ROOT / "scripts" / "bench"))
     try:

@@ -1,31 +1,56 @@
-"""README's table of overheads from scripts/bench/results/overhead.json.
+"""README's tables of speed on the CPU from scripts/bench/results/cpu.json, which run.py writes.
 
     python scripts/bench/table.py [--write]
 
-Prints the table; with --write puts it between the two comments in README.md that begin with `overhead`.
+Prints the tables; with --write puts them between the two comments in README.md that begin with `speed`.
 """
-
 import json
 import re
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-PLACE = re.compile(r"(<!-- overhead.*? -->\n).*?(<!-- overhead end -->)", re.DOTALL)
+from rows import RESULTS, ROOT, others, shown
+
+PLACE = re.compile(r"(<!-- speed.*? -->\n).*?(<!-- speed end -->)", re.DOTALL)
+WAYS = ", forward", ", forward+backward"
+
+
+def ratio(r: dict) -> str:
+    return f"{r['ratio']:.2f} ({r['p10']:.2f} to {r['p90']:.2f})"
+
+
+def large(rows: list[dict]) -> list[str]:
+    """One line for each row of layers, steps, models and memory, and for each layout of torch's."""
+    lines = ["| case | zoo | torch | zoo / torch (10th to 90th percentile) | wanted |", "|---|---|---|---|---|"]
+    for row in rows:
+        for other in others(row):
+            r = row[other]
+            if other != "torch" and r["wanted"] is None:
+                continue
+            name = row["case"] + (", one thread" if row["threads"] == 1 else "") + (
+                "" if other == "torch" else f"; torch {other}")
+            wanted = "" if r["wanted"] is None else f"{r['wanted']:.2f}"
+            lines.append(f"| {name} | {shown(row, row['zoo'])} | {shown(row, r['value'])} | {ratio(r)} | {wanted} |")
+    return lines
+
+
+def ops(rows: list[dict]) -> list[str]:
+    """One line for each op."""
+    found: dict[str, dict] = {}
+    for row in rows:
+        name, way = next((row["case"].removesuffix(way), way) for way in WAYS if row["case"].endswith(way))
+        found.setdefault(name, {})[way] = ratio(row["torch"])
+    lines = ["| op | forward | forward + backward |", "|---|---|---|"]
+    return lines + [f"| {name} | {' | '.join(r.get(way, '') for way in WAYS)} |" for name, r in found.items()]
 
 
 def table() -> str:
-    found = json.loads((ROOT / "scripts/bench/results/overhead.json").read_text())
-    lines = [
-        "| case, one thread each | zoo | torch | zoo / torch (10th to 90th percentile) | wanted |",
-        "|---|---|---|---|---|",
-    ]
-    for r in found["rows"]:
-        ratio = f"{r['ratio']:.2f} ({r['ratio_p10']:.2f} to {r['ratio_p90']:.2f})"
-        lines.append(f"| {r['case']} | {r['zoo_us']:.0f} us | {r['torch_us']:.0f} us | {ratio} | {r['wanted']:.2f} |")
-    versions = f"Python {found['python']}, NumPy {found['numpy']}, torch {found['torch']}"
-    lines.append(f"\n{versions}; {found['cores']} cores of {found['machine']}, load {found['load'][0]:.1f} at the end.")
-    return "\n".join(lines) + "\n"
+    found = json.loads((RESULTS / "cpu.json").read_text())
+    rows = found["rows"]
+    of_ops = [row for row in rows if row["section"] == "ops"]
+    loads = sorted(row["load"] for row in rows)
+    machine = (f"Python {found['python']}, NumPy {found['numpy']}, torch {found['torch']}; {found['cores']} cores of "
+               f"{found['machine']}; {found['rounds']} rounds; load of the machine {loads[0]:.1f} to {loads[-1]:.1f}.")
+    return "\n".join([*large([row for row in rows if row not in of_ops]), "", *ops(of_ops), "", machine]) + "\n"
 
 
 def main() -> int:
