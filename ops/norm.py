@@ -8,7 +8,7 @@ import numpy as np
 
 from zoo.ops.dtypes import FLOATS, HALVES, float32
 from zoo.ops.errors import DtypeError, ShapeError
-from zoo.ops.norm_cpu import combined, layout, scaled
+from zoo.ops.norm_cpu import NEAR, backward_sums, combined, layout, moments, scaled
 from zoo.ops.op import OPS, Spec, structured
 from zoo.ops.shape import cast, reshape
 
@@ -89,7 +89,7 @@ class batch_norm_train:
         x3, restore = blocked(wide(input))
         view = layout(x3.shape)
         x = x3.reshape(view.shape)
-        mean, var = view.moments(x)
+        mean, var = moments(x, view)
         rstd = 1 / np.sqrt(var + eps)
         factor, shift = per_channel(weight, channels, 1.0) * rstd, per_channel(bias, channels, 0.0)
         far = bool((np.abs(mean) * rstd > FAR).any())
@@ -128,12 +128,13 @@ class batch_norm_train_grad:
         x, g = x3.reshape(view.shape), g3.reshape(view.shape)
         mu, n = mean.astype(np.float64), view.count
         rstd = 1 / np.sqrt(var.astype(np.float64) + eps)
-        dbias, dweight = view.backward_sums(g, x, mean.astype(dtype, copy=False))
+        apart = np.abs(mu) * rstd
+        _, dbias, dweight = backward_sums(g, x, view, mu, near=bool((apart <= NEAR).all()))
         dweight *= rstd
         a = per_channel(weight, channels, 1.0) * rstd
         b = 2 / n * dvar.astype(np.float64) - a * rstd * dweight / n
         c = dmean.astype(np.float64) / n - a * dbias / n
-        far = bool((np.abs(mu) * rstd > FAR).any())
+        far = bool((apart > FAR).any())
         dx = combined(g, x, view, a, b, c, mu) if far else combined(g, x, view, a, b, c - b * mu)
         return restore(dx).astype(input.dtype, copy=False), dweight.astype(dtype), dbias.astype(dtype)
 

@@ -1,19 +1,24 @@
-"""Normalisation on the CPU: sums as matrix-vector products, in blocks that stay in the second-level cache.
+"""Batch normalisation on the CPU: sums as products with ones, in few long calls of NumPy, on all threads.
 
 Data (N, C, L) is seen as one of two matrices: `Wide` has a row for each (n, c), and what belongs to a channel is a
 column; `Narrow` has a row for each n, its C*L numbers side by side, and what belongs to a channel is a row of repeats.
-NumPy runs along rows, so short L want the second. Statistics of blocks are centred on their own mean and merged by
-Chan's formula: right in float32 for |mean| far above the standard deviation.
+NumPy runs along rows, so short L want the second.
+
+A block's sums are float32, and are added up in float64, in the blocks' order.
 """
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from zoo.ops.dtypes import float32
+from zoo.ops.fast_cpu import relu_dx
 from zoo.ops.threads import run
 
-BLOCK = 1 << 16            # elements of a block
+BLOCK = 1 << 17            # elements: calls of less than 15 us keep two threads waiting for the interpreter's lock
 LONG = 192                 # from this L on rows are single channels
+WIDTH = 2048               # a row of `Narrow`: what NumPy starts anew for each row is a twentieth of its time
+NEAR = 4.0                 # |mean| / standard deviation up to which E[x^2] - mean^2 loses one digit at most
 
 
 class Moments(NamedTuple):
@@ -29,11 +34,7 @@ class Wide:
         self.n, self.channels, self.length = shape
         self.shape = self.n * self.channels, self.length
         self.count = self.n * self.length
-        self.ones = np.ones(self.length, np.float32)
-
-    def blocks(self) -> list[slice]:
-        step = max(1, BLOCK // max(self.length, 1))
-        return [slice(i, i + step) for i in range(0, self.shape[0], step)]
+        self.width = self.length
 
     def spread(self, v, part: slice):
         """A number for each channel, beside the rows of a block."""
@@ -42,35 +43,15 @@ class Wide:
 
     def sums(self, x):
         """The sum of each row of a block."""
-        return x @ np.ones(self.length, x.dtype)
+        return (x @ np.ones(self.length, x.dtype)).astype(np.float64)
 
-    def moments(self, x) -> Moments:
-        sums, squares = (np.empty(self.shape[0]) for _ in range(2))
+    def products(self, x, y):
+        """The sum of x * y of each row of a block."""
+        return np.vecdot(x, y).astype(np.float64)
 
-        def block_moments(part):
-            block = x[part]
-            mean = self.sums(block) / np.asarray(self.length, x.dtype)
-            t = block - mean[:, None]
-            rest = self.sums(t) / self.length
-            sums[part] = mean.astype(np.float64) + rest
-            squares[part] = np.vecdot(t, t) - self.length * rest.astype(np.float64) ** 2
-
-        run(block_moments, self.blocks())
-        means = sums.reshape(self.n, self.channels)
-        mean = means.mean(0)
-        var = (squares.reshape(self.n, self.channels).sum(0) + self.length * ((means - mean) ** 2).sum(0)) / self.count
-        return Moments(mean, var)
-
-    def backward_sums(self, dy, x, mean) -> tuple[np.ndarray, np.ndarray]:
-        """Per channel: sum of dy, and sum of dy * (x - mean)."""
-        plain, weighted = (np.empty(self.shape[0]) for _ in range(2))
-
-        def block_sums(part):
-            plain[part] = self.sums(dy[part])
-            weighted[part] = np.vecdot(dy[part], x[part] - self.spread(mean, part))
-
-        run(block_sums, self.blocks())
-        return tuple(s.reshape(self.n, self.channels).sum(0) for s in (plain, weighted))
+    def total(self, parts: list):
+        """The sum of each channel, from those of the rows of all blocks."""
+        return np.concatenate(parts).reshape(self.n, self.channels).sum(0)
 
 
 @lru_cache(64)
@@ -81,105 +62,159 @@ def channel_of(repeats: int, channels: int, length: int) -> np.ndarray:
     return index
 
 
+@lru_cache(64)
+def divisor(n: int, most: int) -> int:
+    """The largest divisor of n up to `most`."""
+    return next(d for d in range(min(n, most), 0, -1) if n % d == 0)
+
+
 class Narrow:
     """(N, C, L) as N rows of C*L; several n side by side if that is short."""
 
     def __init__(self, shape: tuple[int, int, int]):
         self.n, self.channels, self.length = shape
         self.count = self.n * self.length
-        most = max(1, 2048 // max(self.channels * self.length, 1))
-        self.repeats = next(r for r in (16, 8, 4, 2, 1) if self.n % r == 0 and r <= most)
+        self.repeats = divisor(self.n, max(1, WIDTH // max(self.channels * self.length, 1)))
         self.width = self.repeats * self.channels * self.length
         self.shape = self.n // self.repeats, self.width
-
-    def blocks(self) -> list[slice]:
-        step = max(1, BLOCK // max(self.width, 1))
-        return [slice(i, i + step) for i in range(0, self.shape[0], step)]
 
     def spread(self, v, part=None):
         """A number for each channel, as a row."""
         return v.take(channel_of(self.repeats, self.channels, self.length))
 
-    def sums(self, x):
-        """The sum of each channel of a block."""
-        columns = np.ones(len(x), x.dtype) @ x
+    def of_channels(self, columns):
+        """The sum of each channel, from those of the columns."""
         shape = self.repeats, self.channels, self.length
         return np.add.reduce(columns.reshape(shape), axis=(0, 2), dtype=np.float64)
 
-    def moments(self, x) -> Moments:
-        def block_moments(part):
-            block = x[part]
-            n = len(block) * self.repeats * self.length
-            middle = (self.sums(block) / n).astype(x.dtype)
-            t = block - self.spread(middle)
-            rest = self.sums(t) / n
-            np.multiply(t, t, out=t)
-            return n, middle + rest, self.sums(t) - n * rest * rest
+    def sums(self, x):
+        """The sum of each channel of a block."""
+        return self.of_channels(np.ones(len(x), x.dtype) @ x)
 
-        count, mean, square = 0, np.zeros(self.channels), np.zeros(self.channels)
-        for n, here, spread_here in run(block_moments, self.blocks()):
-            apart = here - mean
-            square += spread_here + apart * apart * (count * n / (count + n))
-            count += n
-            mean += apart * (n / count)
-        return Moments(mean, square / max(self.count, 1))
+    def products(self, x, y):
+        """The sum of x * y of each channel of a block."""
+        return self.of_channels(np.einsum("ij,ij->j", x, y))      # one pass, and no array for the product
 
-    def backward_sums(self, dy, x, mean) -> tuple[np.ndarray, np.ndarray]:
-        """Per channel: sum of dy, and sum of dy * (x - mean)."""
-        middle = self.spread(mean)
-
-        def block_sums(part):
-            t = x[part] - middle
-            t *= dy[part]
-            return self.sums(dy[part]), self.sums(t)
-
-        parts = run(block_sums, self.blocks())
-        nothing = np.zeros(self.channels)
-        return sum((p for p, _ in parts), nothing), sum((w for _, w in parts), nothing)
+    def total(self, parts: list):
+        return np.add.reduce(parts, axis=0)
 
 
-def layout(shape: tuple[int, int, int]) -> Wide | Narrow:
+View = Wide | Narrow
+
+
+def layout(shape: tuple[int, int, int]) -> View:
     return Wide(shape) if shape[2] >= LONG else Narrow(shape)
 
 
-def scaled(x, view, factor, shift, mean=None):
-    """(x - mean) * factor + shift, all of them per channel; block by block into a new array."""
+def blocks(view: View) -> list[slice]:
+    step = max(1, BLOCK // max(view.width, 1))
+    return [slice(i, i + step) for i in range(0, view.shape[0], step)]
+
+
+def totals(view: View, block_sums) -> list[np.ndarray]:
+    """The sums per channel whose parts block_sums(part) gives for each block."""
+    return [view.total(list(parts)) for parts in zip(*run(block_sums, blocks(view)), strict=True)]
+
+
+def moments(x, view: View) -> Moments:
+    """Of all blocks together: from the sums of x and x^2 where their difference keeps its digits, else around the mean.
+    """
+    if x.dtype == float32:
+        sums, squares = totals(view, lambda part: (view.sums(x[part]), view.products(x[part], x[part])))
+        mean = sums / view.count
+        var = squares / view.count - mean * mean
+        if (mean * mean <= NEAR * NEAR * var).all():
+            return Moments(mean, var)
+    return centred_moments(x, view)
+
+
+def centred_moments(x, view: View) -> Moments:
+    """In two passes, around a mean that is a rounded one: what is left of the sum corrects both."""
+    sums, = totals(view, lambda part: (view.sums(x[part]),))
+    middle = (sums / view.count).astype(x.dtype)
+
+    def block_sums(part):
+        t = x[part] - view.spread(middle, part)
+        return view.sums(t), view.products(t, t)
+
+    rest, squares = totals(view, block_sums)
+    rest /= view.count
+    return Moments(middle + rest, squares / view.count - rest * rest)
+
+
+def constants(view: View, dtype, *vs) -> list:
+    """Numbers per channel (or None) as functions of a block: what broadcasts over it."""
+    def over(v):
+        if v is None:
+            return lambda part: None
+        v = v.astype(dtype)
+        if isinstance(view, Wide):
+            return lambda part: view.spread(v, part)
+        row = view.spread(v)
+        return lambda part: row
+    return [over(v) for v in vs]
+
+
+def scaled(x, view: View, factor, shift, mean=None, residual=None, relu: bool = False):
+    """(x - mean) * factor + shift + residual, all but x and residual per channel; then relu. Into a new array."""
     y = np.empty_like(x)
-    constant = [None if v is None else v.astype(x.dtype) for v in (mean, factor, shift)]
-    if isinstance(view, Narrow):
-        constant = [None if v is None else view.spread(v) for v in constant]
+    mean_of, factor_of, shift_of = constants(view, x.dtype, mean, factor, shift)
+    zeros = np.zeros(view.width, x.dtype)
 
     def block(part):
-        mean, factor, shift = (v if v is None or isinstance(view, Narrow) else view.spread(v, part) for v in constant)
-        out = y[part]
+        out, mean = y[part], mean_of(part)
         if mean is None:
-            np.multiply(x[part], factor, out=out)
+            np.multiply(x[part], factor_of(part), out=out)
         else:
             np.subtract(x[part], mean, out=out)
-            out *= factor
-        out += shift
+            out *= factor_of(part)
+        out += shift_of(part)
+        if residual is not None:
+            out += residual[part]
+        if relu:
+            np.maximum(out, zeros, out=out)
 
-    run(block, view.blocks())
+    run(block, blocks(view))
     return y
 
 
-def combined(dy, x, view, a, b, c, mean=None):
-    """a * dy + b * (x - mean) + c, all of them per channel; block by block into a new array."""
-    y = np.empty_like(x)
-    constant = [None if v is None else v.astype(x.dtype) for v in (a, b, c, mean)]
-    if isinstance(view, Narrow):
-        constant = [None if v is None else view.spread(v) for v in constant]
+def behind_relu(g, dy, y) -> None:
+    """g := dy, 0 where y <= 0."""
+    if g.dtype == float32:
+        relu_dx(g, dy, y)
+    else:
+        g[...] = np.where(y <= 0, 0.0, dy)
+
+
+def backward_sums(dy, x, view: View, mean, near: bool, y=None):
+    """(g, sum of g, sum of g * (x - mean)) per channel, g being dy, or with y dy where y > 0 in a new array.
+
+    near: the mean is small beside the deviation, and may be taken out of the sum.
+    """
+    g = dy if y is None else np.empty_like(dy)
+    mean_of, = constants(view, x.dtype, None if near else mean)
+
+    def block_sums(part):
+        if y is not None:
+            behind_relu(g[part], dy[part], y[part])
+        t = x[part] if near else x[part] - mean_of(part)
+        return view.sums(g[part]), view.products(g[part], t)
+
+    plain, weighted = totals(view, block_sums)
+    return g, plain, weighted - mean * plain if near else weighted
+
+
+def combined(dy, x, view: View, a, b, c, mean=None, out=None):
+    """a * dy + b * (x - mean) + c, all but dy and x per channel; into `out`, which may be dy, or a new array."""
+    y = np.empty_like(x) if out is None else out
+    a_of, b_of, c_of, mean_of = constants(view, x.dtype, a, b, c, mean)
 
     def block(part):
-        a, b, c, mean = (v if v is None or isinstance(view, Narrow) else view.spread(v, part) for v in constant)
-        out = y[part]
-        if mean is None:
-            np.multiply(x[part], b, out=out)
-        else:
-            np.subtract(x[part], mean, out=out)
-            out *= b
-        out += a * dy[part]
-        out += c
+        out, mean = y[part], mean_of(part)
+        np.multiply(dy[part], a_of(part), out=out)
+        t = np.multiply(x[part], b_of(part)) if mean is None else (x[part] - mean) * b_of(part)
+        out += t
+        out += c_of(part)
 
-    run(block, view.blocks())
+    run(block, blocks(view))
     return y
