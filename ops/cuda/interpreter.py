@@ -227,7 +227,7 @@ spans: list[tuple[int, int]] = []  # first and end address of the memory of the 
 
 def check_bounds(action, pointers, mask):
     """Raises IndexError if an address that is not masked lies outside living memory; a GPU would go there."""
-    addresses = pointers.data
+    addresses, mask = pointers.data, np.asarray(mask)       # the buffer of an array where 3.6 loads by descriptor
     if not mask.all():
         addresses = addresses[np.broadcast_to(mask, addresses.shape)]
         if not addresses.size:
