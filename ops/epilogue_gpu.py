@@ -1,9 +1,9 @@
 """What a matrix kernel does with its sums before it stores them: stages of any number, or the fixed ones of `finish`.
 
-`through` takes a tuple of stages, each a jit function with its operand: bias, factor, residual, batch norm, the formula
-of an op. `finish` is bias, batch norm, residual, activation, in that order, for kernels that name their parts: those are
-pointers, and a part that is None costs nothing: Triton sees None as a constant. The activation is a jit function handed
-to the kernel as a constexpr: `identity`, a formula's (scalar_gpu.relu, ...), or anybody's.
+`through` takes a tuple of stages, each a jit function with its operand: bias, factor, residual, batch norm, an op's
+formula. `finish` is bias, batch norm, residual, activation, in that order, for kernels that name their parts: pointers,
+and one that is None costs nothing, as Triton sees None as a constant. The activation is a jit function handed to the
+kernel as a constexpr: `identity`, a formula's (scalar_gpu.relu, ...), or anybody's.
 """
 import struct
 from collections.abc import Callable
@@ -109,9 +109,10 @@ def add_multiple(x, operand, rows, columns, inside_m, inside_n):
 
 @triton.jit
 def normalize(x, parts, rows, columns, inside_m, inside_n):
-    """Stage: `finish` without an activation; parts (bias, mean, var, gamma, beta, residual, eps)."""
+    """Stage: `finish` without an activation; parts (bias, mean, var, gamma, beta, residual, the bits of eps)."""
     bias, mean, var, gamma, beta, residual, eps = parts
-    return finish(x, bias, mean, var, gamma, beta, residual, eps, rows, columns, inside_m, inside_n, identity)
+    return finish(x, bias, mean, var, gamma, beta, residual, number(eps, x.dtype), rows, columns, inside_m, inside_n,
+                  identity)
 
 
 def bits_of(value: float) -> int:
@@ -125,7 +126,8 @@ class Epilogue(NamedTuple):
     operands: tuple
 
 
-KNOWN: dict[tuple[int, ...], tuple[Callable, ...]] = {}
+KNOWN: dict[tuple[int, ...], tuple[Callable, ...]] = {}         # ids of stages -> the one tuple of them
+BY_ID: dict[int, tuple[Callable, ...]] = {}                     # id of such a tuple -> it
 
 
 def epilogue(*pairs: tuple[Callable, Any]) -> Epilogue:
@@ -133,8 +135,17 @@ def epilogue(*pairs: tuple[Callable, Any]) -> Epilogue:
 
     Equal stages are one tuple: the launch cache knows a constexpr by its id, as hashing a jit function takes long.
     """
-    stages = tuple(stage for stage, _ in pairs)
-    return Epilogue(KNOWN.setdefault(tuple(map(id, stages)), stages), tuple(operand for _, operand in pairs))
+    ids = tuple(id(stage) for stage, _ in pairs)
+    stages = KNOWN.get(ids)
+    if stages is None:
+        stages = KNOWN[ids] = tuple(stage for stage, _ in pairs)
+        BY_ID[id(stages)] = stages
+    return Epilogue(stages, tuple(operand for _, operand in pairs))
+
+
+def stages_of(key: int) -> tuple[Callable, ...]:
+    """The stages whose tuple has this id; for the keys of caches."""
+    return BY_ID[key]
 
 
 NOTHING = epilogue()

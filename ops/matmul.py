@@ -15,14 +15,16 @@ LARGE = 1 << 18                          # numbers of a weight from which the pr
 
 
 class Precision:
-    """How the GPU multiplies float32: "highest" = ieee; "high", "medium" = tf32 on tensor cores (10-bit mantissa)."""
+    """How the GPU multiplies float32: "highest" = ieee; "high", "medium" = tf32 on tensor cores (10-bit mantissa);
+    "tf32x3" = three products of tf32 parts (21 bits or more), zoo's own word."""
     float32 = "highest"
 
 
 def set_float32_matmul_precision(precision: str) -> None:
     """Chooses how the GPU multiplies float32 matrices: "highest" (float32 throughout) or "high", "medium" (tf32).
 
-    The CPU always computes in float32.
+    The CPU always computes in float32. Beside torch's words there is "tf32x3": each product as three of tf32 parts, on
+    tensor cores, about as exact as float32.
 
     Raises:
         ArgumentError (ValueError, RuntimeError): another word.
@@ -31,8 +33,9 @@ def set_float32_matmul_precision(precision: str) -> None:
         >>> import zoo
         >>> zoo.set_float32_matmul_precision("highest")
     """
-    if precision not in ("highest", "high", "medium"):
-        raise ArgumentError(f"set_float32_matmul_precision: wants highest, high or medium, got {precision!r}")
+    if precision not in ("highest", "high", "medium", "tf32x3"):
+        raise ArgumentError("set_float32_matmul_precision: wants highest, high or medium, or tf32x3, "
+                            f"got {precision!r}")
     Precision.float32 = precision
 
 

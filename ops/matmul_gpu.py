@@ -1,151 +1,31 @@
-"""Tiled matrix products on tensor cores. Transposed and broadcast operands are read where they lie.
+"""Launches of matrix products. Transposed and broadcast operands are read where they lie.
 
-Triton knows of an integer argument only "divisible by 16 or not", and a K of 1000 would give 2-byte loads; so sizes and
-row strides arrive divided by known powers of two (DM, DN, DK) and are multiplied back inside: 16-byte loads again.
-Thin products are split along K into partial products in scratch memory, added in a fixed order: no atomics, and the
-same bits in every run. The configs depend on shape and dtype alone, so the bits are those of every GPU of one kind.
+What is launched for a layout is worked out once (`_plan_of`): the config from the committed table (gpu_configs), and
+how the work is cut: whole tiles, K split, or stream-K where whole tiles would leave the GPU's last round half empty.
+All of it depends on shape, dtype and GPU family alone, so the bits are those of every GPU of one family.
 """
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import triton
 import triton.language as tl
 
-from zoo.ops import cuda
+from zoo.ops import cuda, gpu_configs
 from zoo.ops import matmul as contract
 from zoo.ops.cuda import DeviceArray
-from zoo.ops.dtypes import FLOATS, HALVES, float32, float64, int64, uint64
+from zoo.ops.dtypes import FLOATS, HALVES, float32, float64, int8, int64, uint64
+from zoo.ops.epilogue_gpu import NOTHING, Epilogue, add_row, epilogue, stages_of
+from zoo.ops.gemm_gpu import add_parts, add_stretches, gemm, gemm_stream, gemm_tma
+from zoo.ops.gpu_configs import Config
 from zoo.ops.pointwise_gpu import contiguous_copy
 
-PROGRAMS = 264                      # enough to fill a GPU of 132 multiprocessors twice: what split-K aims at
-
-
-@triton.jit
-def tile_of(pid, M, N, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr):
-    """Row and column of a tile; GROUP tile rows are walked together, so that their operands stay in the L2 cache."""
-    down = tl.cdiv(M, BM)
-    across = tl.cdiv(N, BN)
-    first = pid // (GROUP * across) * GROUP
-    height = tl.minimum(down - first, GROUP)
-    rest = pid % (GROUP * across)
-    return first + rest % height, rest // height
-
-
-@triton.jit
-def without_bias(acc, bias, rn, inside):
-    """Epilogue: the product as it is."""
-    return acc
-
-
-@triton.jit
-def with_bias(acc, bias, rn, inside):
-    """Epilogue: bias [N] added to every row."""
-    return acc + tl.load(bias + rn, mask=inside, other=0).to(acc.dtype)[None, :]
-
-
-@triton.jit
-def batch_offset(z, sizes, strides, DIMS: tl.constexpr):
-    """Where batch element z (row-major over sizes) begins."""
-    offset = z.to(tl.int64) * 0
-    for k in tl.static_range(DIMS):
-        size = sizes[DIMS - 1 - k]
-        rest = z // size
-        offset += (z - rest * size).to(tl.int64) * strides[DIMS - 1 - k]
-        z = rest
-    return offset
-
-
-# sa, sb are specialised: unless they are multiples of 16, the loads of all k-steps are neither wide nor asynchronous.
-@triton.jit(do_not_specialize=["MD", "ND", "KD", "LDA", "LDB", "sizes", "steps"])
-def gemm(a, b, c, bias, MD, ND, KD, LDA, LDB, sizes, sa, sb, steps,
-         TA: tl.constexpr, TB: tl.constexpr, DM: tl.constexpr, DN: tl.constexpr, DK: tl.constexpr, DIMS: tl.constexpr,
-         SPLIT: tl.constexpr, EVEN_K: tl.constexpr, EVEN_MN: tl.constexpr, DOT: tl.constexpr, ACC: tl.constexpr,
-         PRECISION: tl.constexpr, EPILOGUE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-         GROUP: tl.constexpr):
-    """c[z] = EPILOGUE(a[z] @ b[z]), M = MD*DM, N = ND*DN, K = KD*DK.
-
-    a (M, K), row stride LDA*DK, or lying as (K, M), row stride LDA*DM (TA); b (K, N), row stride LDB*DN, or lying as
-    (N, K), row stride LDB*DK (TB); c (batch, M, N) dense, or with SPLIT > 1 the partial products (SPLIT, M, N); bias
-    (N,) or None. Batch (*sizes) of a at strides sa, of b at sb. Each split takes `steps` blocks of BK along K.
-    EVEN_K: BK divides K; EVEN_MN: BM divides M and BN divides N. DOT: tensor cores or FMA of floats, else integer sums.
-    Grid: (tiles * batch * SPLIT,).
-    """
-    M = MD * DM
-    N = ND * DN
-    K = KD * DK
-    sam, sak = (1, LDA * DM) if TA else (LDA * DK, 1)
-    sbk, sbn = (1, LDB * DK) if TB else (LDB * DN, 1)
-    tiles = tl.cdiv(M, BM) * tl.cdiv(N, BN)
-    z = tl.program_id(0) // tiles
-    pm, pn = tile_of(tl.program_id(0) % tiles, M, N, BM, BN, GROUP)
-    rm = pm * BM + tl.arange(0, BM)
-    rn = pn * BN + tl.arange(0, BN)
-    k0 = z * (steps * BK) if SPLIT > 1 else z * 0
-    base = z * 0 if SPLIT > 1 else z
-    rk = k0 + tl.arange(0, BK)
-    # 64 bits only for the tile's origin, 32 inside the tile
-    pa = a + batch_offset(base, sizes, sa, DIMS) + (pm * BM).to(tl.int64) * sam + k0.to(tl.int64) * sak
-    pb = b + batch_offset(base, sizes, sb, DIMS) + (pn * BN).to(tl.int64) * sbn + k0.to(tl.int64) * sbk
-    pa += tl.arange(0, BM)[:, None] * sam + tl.arange(0, BK)[None, :] * sak
-    pb += tl.arange(0, BK)[:, None] * sbk + tl.arange(0, BN)[None, :] * sbn
-    inside_m = (rm < M)[:, None]
-    inside_n = (rn < N)[None, :]
-    acc = tl.zeros((BM, BN), ACC)
-    for k in range(0, steps):
-        if EVEN_K and EVEN_MN:
-            x = tl.load(pa)
-            y = tl.load(pb)
-        elif EVEN_K:
-            x = tl.load(pa, mask=inside_m, other=0)
-            y = tl.load(pb, mask=inside_n, other=0)
-        else:
-            inside_k = rk + k * BK < K
-            x = tl.load(pa, mask=inside_m & inside_k[None, :], other=0)
-            y = tl.load(pb, mask=inside_k[:, None] & inside_n, other=0)
-        if DOT:
-            acc = tl.dot(x, y, acc, input_precision=PRECISION, out_dtype=ACC)
-        else:
-            acc += tl.sum(x.to(ACC)[:, :, None] * y.to(ACC)[None, :, :], 1)
-        pa += BK * sak
-        pb += BK * sbk
-    out = EPILOGUE(acc, bias, rn, rn < N).to(c.dtype.element_ty)
-    pc = c + z.to(tl.int64) * M * N + (pm * BM).to(tl.int64) * N + (tl.arange(0, BM)[:, None] * N + rn[None, :])
-    if EVEN_MN:
-        tl.store(pc, out)
-    else:
-        tl.store(pc, out, mask=inside_m & inside_n)
-
-
-@triton.jit(do_not_specialize=["size", "N", "SPLIT"])
-def add_parts(parts, c, bias, size, N, SPLIT, EPILOGUE: tl.constexpr, BLOCK: tl.constexpr):
-    """c (size,), rows of N, = EPILOGUE(sum of parts (SPLIT, size)), in their order. Grid: (ceil(size / BLOCK),)."""
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = i < size
-    acc = tl.load(parts + i, mask=inside, other=0)
-    for _ in range(1, SPLIT):
-        parts += size
-        acc += tl.load(parts + i, mask=inside, other=0)
-    acc = tl.reshape(EPILOGUE(tl.reshape(acc, (1, BLOCK)), bias, (i % N).to(tl.int32), inside), (BLOCK,))
-    tl.store(c + i, acc.to(c.dtype.element_ty), mask=inside)
-
-
-class Config(NamedTuple):
-    """A tile of the output, the depth of one step, and how many warps and pipeline stages work on it."""
-    BM: int
-    BN: int
-    BK: int
-    num_warps: int
-    num_stages: int
-
-
-# For each kind of arithmetic: (least number of full tiles, config), the first that is filled; then the smallest.
-CONFIGS = {
-    "half": [(264, Config(128, 256, 64, 8, 3)), (66, Config(128, 128, 64, 8, 3)), (0, Config(64, 64, 64, 4, 4))],
-    "tf32": [(132, Config(128, 128, 32, 8, 3)), (0, Config(64, 64, 32, 4, 4))],
-    "ieee": [(132, Config(128, 128, 16, 8, 2)), (0, Config(64, 64, 32, 4, 2))],
-    "double": [(0, Config(64, 64, 16, 4, 2))],
-    "integer": [(0, Config(32, 32, 8, 4, 1))],
-}
+PROGRAMS = 264              # enough to fill a GPU of 132 multiprocessors twice: what a split of sums aims at
+# Stream-K writes and reads partial tiles, and launches once more: about as long as 32 steps of a 128 x 128 tile
+# (17 MB through the L2 cache, 3 us, at 0.33 us a step). It has to save more steps than that. Predicted, not measured.
+STREAM_GAIN = 32
+ROWS, COLUMNS = 16, 128     # of the block in which partial products are added: 16 numbers a thread
+FEW = 32                    # rows up to which the transposed product is computed: wgmma takes 64 rows, but 8 columns
 
 
 def kind_of(dtype) -> str:
@@ -154,22 +34,14 @@ def kind_of(dtype) -> str:
     if dtype == float64:
         return "double"
     if dtype == float32:
-        return "ieee" if contract.Precision.float32 == "highest" else "tf32"
+        word = contract.Precision.float32
+        return {"highest": "ieee", "tf32x3": "tf32x3"}.get(word, "tf32")
     return "integer"
 
 
-def _config_of(kind: str, M: int, N: int, batch: int) -> Config:
-    """The largest tile that still gives every multiprocessor work; thin products take thin tiles (16 is the least)."""
-    best = next(c for least, c in CONFIGS[kind] if (M // c.BM) * (N // c.BN) * batch >= least)
-    for side, size in (("BM", M), ("BN", N)):
-        if size <= 32 and kind != "integer":
-            best = best._replace(**{side: 16 if size <= 16 else 32})
-    return best
-
-
-def split_of(tiles: int, steps: int) -> int:
+def split_of(tiles: int, steps: int, slots: int = PROGRAMS) -> int:
     """Along how many parts K is split: as many as fill the GPU, each of at least 4 steps."""
-    return max(1, min(PROGRAMS // max(tiles, 1), steps // 4, 64))
+    return max(1, min(slots // max(tiles, 1), steps // 4, 64))
 
 
 def divisor(limit: int, *values: int) -> int:
@@ -179,73 +51,229 @@ def divisor(limit: int, *values: int) -> int:
     return limit
 
 
-def _matrix(x: DeviceArray) -> tuple[DeviceArray, bool, int]:
-    """(x, does its second last dimension lie dense, stride of the other): copied if neither of the last two does."""
-    (m, k), (sm, sk) = x.shape[-2:], x.strides[-2:]
+class Layout(NamedTuple):
+    """How a matrix (..., rows, columns) is read: after a copy? transposed? stride of the other dimension; its batch."""
+    copied: bool
+    turned: bool
+    stride: int
+    sizes: tuple
+    strides: tuple
+
+
+@lru_cache(4096)
+def _layout(shape: tuple, strides: tuple) -> Layout:
+    """In place if one of the last two dimensions is dense; a batch dimension of size 1 has stride 0."""
+    (m, k), (sm, sk) = shape[-2:], strides[-2:]
+    batch = tuple(0 if n == 1 else s for n, s in zip(shape[:-2], strides[:-2], strict=True))
     if sk == 1 or k == 1:
-        return x, False, sm if m > 1 else k
+        return Layout(False, False, sm if m > 1 else k, shape[:-2], batch)
     if sm == 1 or m == 1:
-        return x, True, sk
-    return contiguous_copy(x), False, k
+        return Layout(False, True, sk, shape[:-2], batch)
+    dense = cuda.contiguous_strides(shape)
+    return Layout(True, False, k, shape[:-2], tuple(0 if n == 1 else s for n, s in zip(shape, dense, strict=True))[:-2])
 
 
-def _merged(sizes: tuple, sa: tuple, sb: tuple) -> tuple[tuple, tuple, tuple]:
-    """Batch dimensions, neighbours joined where both operands step evenly; at least one."""
+def _merged(x: Layout, y: Layout) -> tuple[tuple, tuple, tuple]:
+    """Batch dimensions (sizes, strides of x, of y), neighbours joined where both step evenly; at least one."""
+    dims = max(len(x.sizes), len(y.sizes))
     out: list[list[int]] = []
-    for n, p, q in zip(sizes, sa, sb, strict=True):
+    (na, sa), (nb, sb) = (((1,) * (dims - len(z.sizes)) + z.sizes, (0,) * (dims - len(z.sizes)) + z.strides)
+                          for z in (x, y))
+    for p, q, s, t in zip(na, nb, sa, sb, strict=True):
+        n = q if p == 1 else p
         if n == 1:
             continue
-        if out and out[-1][1] == p * n and out[-1][2] == q * n:
-            out[-1] = [out[-1][0] * n, p, q]
+        if out and out[-1][1] == s * n and out[-1][2] == t * n:
+            out[-1] = [out[-1][0] * n, s, t]
         else:
-            out.append([n, p, q])
+            out.append([n, s, t])
     return tuple(zip(*(out or [[1, 0, 0]]), strict=True))  # type: ignore[return-value]
 
 
-def _batch(x: DeviceArray, dims: int) -> tuple[tuple, tuple]:
-    """Sizes and strides of the batch dimensions of x, with `dims` of them; what broadcasts has stride 0."""
-    missing = dims + 2 - x.ndim
-    strides = tuple(0 if n == 1 else s for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True))
-    return (1,) * missing + x.shape[:-2], (0,) * missing + strides
+def cut_of(config: Config, tiles: int, steps: int, slots: int) -> int:
+    """How `tiles` tiles of `steps` steps each are cut for `slots` programs: parts of K, or -1 for stream-K."""
+    if config.split:
+        return config.split
+    split = split_of(tiles, steps, slots)
+    idle = -(-tiles // slots) * steps - tiles * steps // slots         # steps that a slot waits for the last round
+    return -1 if split == 1 and idle >= STREAM_GAIN else split
 
 
-def multiply(a: DeviceArray, b: DeviceArray, shape: tuple, bias: DeviceArray | None = None) -> DeviceArray:
-    """a (..., M, K) @ b (..., K, N) + bias (N,), in the memory of a new dense array of this shape."""
-    c = cuda.empty(shape, a.dtype, a.device)
-    (M, K), N = a.shape[-2:], b.shape[-1]
+class Problem(NamedTuple):
+    """All that a plan depends on. Two layouts, whether addresses allow 16-byte copies, and what is computed."""
+    M: int
+    N: int
+    K: int
+    a: Layout
+    b: Layout
+    dtype: object
+    out: object
+    kind: str
+    aligned: bool
+    stages: int                 # id of the epilogue's stages: hashing jit functions takes long
+    has_matrix: bool            # does the epilogue read a matrix as large as the result?
+
+
+class Plan(NamedTuple):
+    """What one layout launches: kernel(grid, a, b, c, operands, *numbers), or partial products and `add` after it."""
+    copies: tuple[bool, bool]
+    swap: bool
+    kernel: cuda.Kernel
+    grid: tuple
+    numbers: tuple
+    tma: bool = False
+    stream: bool = False
+    parts: tuple = ()
+    add: cuda.Kernel | None = None
+    add_grid: tuple = ()
+    add_numbers: tuple = ()
+
+
+class Sides(NamedTuple):
+    """The operands as the kernels see them, after a swap: sizes, are they turned, row strides, known divisors."""
+    M: int
+    N: int
+    K: int
+    TA: bool
+    TB: bool
+    lda: int
+    ldb: int
+    DM: int
+    DN: int
+    DK: int
+
+    @property
+    def numbers(self) -> tuple:
+        """MD, ND, KD, LDA, LDB."""
+        return (self.M // self.DM, self.N // self.DN, self.K // self.DK,
+                self.lda // (self.DM if self.TA else self.DK), self.ldb // (self.DK if self.TB else self.DN))
+
+    @property
+    def constants(self) -> dict:
+        return dict(TA=self.TA, TB=self.TB, DM=self.DM, DN=self.DN, DK=self.DK)
+
+
+def _sides(p: Problem, swap: bool) -> Sides:
+    limit = 16 // p.dtype.itemsize
+    m, n, ta, tb, lda, ldb = p.M, p.N, p.a.turned, p.b.turned, p.a.stride, p.b.stride
+    if swap:
+        m, n, ta, tb, lda, ldb = n, m, not tb, not ta, ldb, lda
+    dm = divisor(limit, m, lda) if ta else divisor(limit, m) if swap else 1
+    dn = divisor(limit, n) if tb else divisor(limit, n, ldb)
+    dk = divisor(limit, p.K, *(() if ta else (lda,)), *((ldb,) if tb else ()))
+    return Sides(m, n, p.K, ta, tb, lda, ldb, dm, dn, dk)
+
+
+def _tags(p: Problem, batch: int, swap: bool) -> set[str]:
+    """What rows of the table may ask for; "tma": that blocks can be copied by the tensor memory accelerator."""
+    tags = {"tn"[p.a.turned ^ True] + "nt"[p.b.turned]}
+    wide = all(n * p.dtype.itemsize % 16 == 0 for n in (p.a.stride, p.b.stride, p.N))
+    if batch == 1 and p.K and p.aligned and wide and not swap and p.out.itemsize == p.dtype.itemsize:
+        tags.add("tma")
+    if p.has_matrix:
+        tags.add("matrix")
+    return tags
+
+
+@lru_cache(4096)
+def _plan_of(p: Problem, family: str) -> Plan:
+    """Which kernels run, with which config and numbers; everything that is the same at the next call."""
+    sizes, sa, sb = _merged(p.a, p.b)
+    batch, swap = math.prod(sizes), p.M <= FEW < p.N and p.kind != "integer"
+    s = _sides(p, swap)
+    config = gpu_configs.choose("gemm", p.kind, s.M, s.N, p.K, batch, _tags(p, batch, swap))
+    copies = p.a.copied, p.b.copied
+    tile = dict(BM=config.BM, BN=config.BN, BK=config.BK, GROUP=config.group)
+    tile |= dict(PRECISION=p.kind if p.kind.startswith("tf32") else "ieee", num_warps=config.num_warps,
+                 num_stages=config.num_stages)
+    tiles, steps = -(-s.M // config.BM) * -(-s.N // config.BN), -(-p.K // config.BK)
+    if config.kernel == "tma":
+        kernel = cuda.prepare(gemm_tma, STAGES=stages_of(p.stages), SUB=config.sub, FLATTEN=config.flatten,
+                              WS=config.specialize, **s.constants, **tile)
+        return Plan(copies, False, kernel, (min(tiles, cuda.multiprocessors() * config.per_sm),), s.numbers, tma=True)
+    if p.dtype in FLOATS:
+        acc = tl.float64 if p.kind == "double" else tl.float32
+    else:
+        acc = {int64: tl.int64, uint64: tl.uint64}.get(p.dtype, tl.int32)
+    even = dict(EVEN_K=p.K % config.BK == 0, EVEN_MN=s.M % config.BM == 0 and s.N % config.BN == 0, ACC=acc)
+    slots = gpu_configs.FAMILIES[family].multiprocessors * config.per_sm
+    cut = cut_of(config, tiles, steps, slots) if batch == 1 and p.dtype in FLOATS else 1
+    if cut < 0 and not swap:
+        return _stream(p, s, copies, config, tile | even, min(slots, tiles * steps))
+    each = -(-steps // max(cut, 1))
+    split = max(1, -(-steps // each)) if each else 1
+    kernel = cuda.prepare(gemm, DIMS=len(sizes), SPLIT=split, DOT=p.kind != "integer", SWAP=swap,
+                          STAGES=stages_of(p.stages) if split == 1 else NOTHING.stages, **s.constants, **tile, **even)
+    if swap:
+        sa, sb = sb, sa
+    plan = Plan(copies, swap, kernel, (tiles * batch * split,), (*s.numbers, sizes, sa, sb, each))
+    if split == 1:
+        return plan
+    dn = divisor(16 // p.dtype.itemsize, p.N)
+    add = cuda.prepare(add_parts, DN=dn, STAGES=stages_of(p.stages), BM=ROWS, BN=COLUMNS)
+    return plan._replace(parts=(split, p.M, p.N), add=add, add_grid=(-(-p.M // ROWS), -(-p.N // COLUMNS)),
+                         add_numbers=(p.M, p.N // dn, split))
+
+
+def _stream(p: Problem, s: Sides, copies, config: Config, constants: dict, programs: int) -> Plan:
+    """Stream-K on that many programs: whole rounds first, but for the last whole one, which is cut with the rest."""
+    tiles, steps = -(-s.M // config.BM) * -(-s.N // config.BN), -(-p.K // config.BK)
+    whole = max(0, tiles // programs - 1) * programs
+    kernel = cuda.prepare(gemm_stream, STAGES=stages_of(p.stages), **s.constants, **constants)
+    add = cuda.prepare(add_stretches, STAGES=stages_of(p.stages), DM=s.DM, DN=s.DN, BM=config.BM, BN=config.BN,
+                       ROWS=ROWS, GROUP=config.group)
+    return Plan(copies, False, kernel, (programs,), (*s.numbers, whole), stream=True,
+                parts=(2 * programs, config.BM, config.BN), add=add,
+                add_grid=(tiles - whole, config.BM // ROWS), add_numbers=(*s.numbers[:2], steps, whole, programs))
+
+
+def _scratch(size: int, alignment: int, stream) -> DeviceArray:
+    """Memory in which a launch keeps its tensor descriptors."""
+    return cuda.empty((size,), int8)
+
+
+def multiply(a: DeviceArray, b: DeviceArray, shape: tuple, after: Epilogue = NOTHING, dtype=None,
+             has_matrix: bool = False) -> DeviceArray:
+    """a (..., M, K) @ b (..., K, N) through an epilogue's stages, in the memory of a new dense array of this shape.
+
+    A matrix that a stage reads is dense and as large as the result: say so with has_matrix, it takes registers.
+    """
+    c = cuda.empty(shape, dtype or a.dtype, a.device)
     if not c.size:
         return c
-    (a, ta, lda), (b, tb, ldb) = _matrix(a), _matrix(b)
-    lead = max(a.ndim, b.ndim) - 2
-    (na, sa), (nb, sb) = _batch(a, lead), _batch(b, lead)
-    sizes = tuple(q if p == 1 else p for p, q in zip(na, nb, strict=True))
-    batch = math.prod(sizes)
-    kind = kind_of(a.dtype)
-    config = _config_of(kind, M, N, batch)
-    tiles, steps = -(-M // config.BM) * -(-N // config.BN), -(-K // config.BK)
-    split = split_of(tiles, steps) if batch == 1 and a.dtype in FLOATS else 1
-    steps = -(-steps // split)
-    split = max(1, -(-K // (steps * config.BK))) if split > 1 else 1
-    limit = 16 // a.itemsize
-    dm = divisor(limit, M, lda) if ta else 1
-    dn = divisor(limit, N) if tb else divisor(limit, N, ldb)
-    dk = divisor(limit, K, *(() if ta else (lda,)), *((ldb,) if tb else ()))
-    if a.dtype in FLOATS:
-        acc = tl.float64 if kind == "double" else tl.float32
+    x, y = _layout(a.shape, a.strides), _layout(b.shape, b.strides)
+    problem = Problem(a.shape[-2], b.shape[-1], a.shape[-1], x, y, a.dtype, c.dtype, kind_of(a.dtype),
+                      not (a.pointer | b.pointer) & 15, id(after.stages), has_matrix)
+    plan = _plan_of(problem, gpu_configs.family().name)
+    a, b = (contiguous_copy(v) if copied else v for v, copied in zip((a, b), plan.copies, strict=True))
+    if plan.swap:
+        a, b = b, a
+    if plan.tma:
+        triton.set_allocator(_scratch)              # of this thread: Triton keeps it in a context variable
+    if plan.add is None:
+        plan.kernel(plan.grid, a, b, c, after.operands, *plan.numbers)
+        return c
+    parts = cuda.empty(plan.parts, float64 if a.dtype == float64 else float32, a.device)
+    if plan.stream:
+        plan.kernel(plan.grid, a, b, c, parts, after.operands, *plan.numbers)
     else:
-        acc = {int64: tl.int64, uint64: tl.uint64}.get(a.dtype, tl.int32)
-    epilogue = with_bias if bias is not None else without_bias
-    target = cuda.empty((split, M, N), float64 if kind == "double" else float32, a.device) if split > 1 else c
-    sizes, sa, sb = _merged(sizes, sa, sb)
-    cuda.launch(gemm, (tiles * batch * split,), a, b, target, None if split > 1 else bias, M // dm, N // dn, K // dk,
-                lda // (dm if ta else dk), ldb // (dk if tb else dn), sizes, sa, sb, steps,
-                TA=ta, TB=tb, DM=dm, DN=dn, DK=dk, DIMS=len(sizes), SPLIT=split,
-                EVEN_K=K % (steps * config.BK or 1) == 0, EVEN_MN=M % config.BM == 0 and N % config.BN == 0,
-                DOT=kind != "integer", ACC=acc, PRECISION="tf32" if kind == "tf32" else "ieee",
-                EPILOGUE=without_bias if split > 1 else epilogue, GROUP=8, **config._asdict())
-    if split > 1:
-        cuda.launch(add_parts, (-(-M * N // 1024),), target, c, bias, M * N, N, split, EPILOGUE=epilogue, BLOCK=1024)
+        plan.kernel(plan.grid, a, b, parts, (), *plan.numbers)
+    plan.add(plan.add_grid, parts, c, after.operands, *plan.add_numbers)
     return c
+
+
+def add_up(parts: DeviceArray, total: DeviceArray) -> DeviceArray:
+    """total = the sum of parts (SPLIT, *total.shape), in their order."""
+    n = total.shape[-1]
+    m, dn = total.size // n, divisor(16 // total.itemsize, n)
+    cuda.launch(add_parts, (-(-m // ROWS), -(-n // COLUMNS)), parts, total, (), m, n // dn, parts.shape[0], DN=dn,
+                STAGES=NOTHING.stages, BM=ROWS, BN=COLUMNS)
+    return total
+
+
+def biased(bias: DeviceArray | None) -> Epilogue:
+    """The epilogue that adds a bias (N,), or none."""
+    return NOTHING if bias is None else epilogue((add_row, bias))
 
 
 def _row(x: DeviceArray) -> DeviceArray:
@@ -281,7 +309,7 @@ def linear(input, weight, bias=None):
     if bias is not None:
         wide = bias.view((w.shape[1],), (bias.strides[-1] if bias.shape[-1:] == w.shape[1:] else 0,))
         bias = wide if wide.is_contiguous else contiguous_copy(wide)
-    return multiply(_flat_rows(input), w, spec.shape, bias)
+    return multiply(_flat_rows(input), w, spec.shape, biased(bias))
 
 
 def linear_input_grad(dy, weight):
