@@ -176,7 +176,7 @@ def _tags(p: Problem, batch: int, swap: bool) -> set[str]:
 
 
 @lru_cache(4096)
-def _plan_of(p: Problem, family: str) -> Plan:
+def _plan_of(p: Problem, table: gpu_configs.Choice) -> Plan:
     """Which kernels run, with which config and numbers; everything that is the same at the next call."""
     sizes, sa, sb = _merged(p.a, p.b)
     batch, swap = math.prod(sizes), p.M <= FEW < p.N and p.kind != "integer"
@@ -196,10 +196,11 @@ def _plan_of(p: Problem, family: str) -> Plan:
     else:
         acc = {int64: tl.int64, uint64: tl.uint64}.get(p.dtype, tl.int32)
     even = dict(EVEN_K=p.K % config.BK == 0, EVEN_MN=s.M % config.BM == 0 and s.N % config.BN == 0, ACC=acc)
-    slots = gpu_configs.FAMILIES[family].multiprocessors * config.per_sm
+    slots = gpu_configs.FAMILIES[table.family].multiprocessors * config.per_sm
     cut = cut_of(config, tiles, steps, slots) if batch == 1 and p.dtype in FLOATS else 1
-    if cut < 0 and not swap:
-        return _stream(p, s, copies, config, tile | even, min(slots, tiles * steps))
+    if cut < 0 and not swap:        # two ends to a tile take twice the registers (142-250): half as many programs
+        programs = gpu_configs.FAMILIES[table.family].multiprocessors * max(1, config.per_sm // 2)
+        return _stream(p, s, copies, config, tile | even, min(programs, tiles * steps))
     each = -(-steps // max(cut, 1))
     split = max(1, -(-steps // each)) if each else 1
     kernel = cuda.prepare(gemm, DIMS=len(sizes), SPLIT=split, DOT=p.kind != "integer", SWAP=swap,
@@ -244,7 +245,7 @@ def multiply(a: DeviceArray, b: DeviceArray, shape: tuple, after: Epilogue = NOT
     x, y = _layout(a.shape, a.strides), _layout(b.shape, b.strides)
     problem = Problem(a.shape[-2], b.shape[-1], a.shape[-1], x, y, a.dtype, c.dtype, kind_of(a.dtype),
                       not (a.pointer | b.pointer) & 15, id(after.stages), has_matrix)
-    plan = _plan_of(problem, gpu_configs.family().name)
+    plan = _plan_of(problem, gpu_configs.current())
     a, b = (contiguous_copy(v) if copied else v for v, copied in zip((a, b), plan.copies, strict=True))
     if plan.swap:
         a, b = b, a

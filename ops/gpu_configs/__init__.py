@@ -17,6 +17,7 @@ forward (pixels, channels out, taps * channels in), and likewise for the gradien
 
 No choice depends on anything but the arguments and the family, so the bits of a result are those of every GPU of it.
 """
+import contextlib
 import json
 from collections.abc import Iterable
 from functools import cache, lru_cache
@@ -100,12 +101,30 @@ def family_of(capability: tuple[int, int]) -> str:
     return {9: "sm90", 10: "sm100", 11: "sm100"}.get(major, "sm86")
 
 
-forced: str | None = None        # a family's name instead of the device's: for tests and for compiling without a GPU
+class Choice(NamedTuple):
+    """Whose table is read; a config instead of all of its rows while one is measured or tested."""
+    family: str
+    config: Config | None = None
 
 
-def family() -> Family:
-    """The current device's family."""
-    return FAMILIES[forced or family_of(cuda.get_device_capability())]
+forced: Choice | None = None
+
+
+def current() -> Choice:
+    """The table in force: the current device's, unless inside `using`."""
+    return forced or Choice(family_of(cuda.get_device_capability()))
+
+
+@contextlib.contextmanager
+def using(family: str | None = None, config: Config | None = None):
+    """Inside, the family's table holds, or this config for everything: to measure, test and compile without the GPU."""
+    global forced
+    before, here = forced, current()
+    forced = Choice(family or here.family, config)
+    try:
+        yield
+    finally:
+        forced = before
 
 
 def parse(table: dict) -> list[Row]:
@@ -145,4 +164,5 @@ def choose(op: str, kind: str, m: int, n: int, k: int, batch: int = 1, tags: Ite
         >>> choose("gemm", "half", 8192, 8192, 8192).num_warps      # doctest: +SKIP
         8
     """
-    return chosen(family().name, op, kind, m, n, k, batch, frozenset(tags))
+    now = current()
+    return now.config or chosen(now.family, op, kind, m, n, k, batch, frozenset(tags))
