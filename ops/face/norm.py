@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 
+from zoo.ops import norm_act
 from zoo.ops.dims import wrap
 from zoo.ops.errors import ArgumentError, ShapeError
 from zoo.ops.norm import batch_norm_eval, batch_norm_train, statistics_dtype
@@ -63,6 +64,28 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         return batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
     count = need_several("batch_norm", input)
     y, mean, var = batch_norm_train(input, weight, bias, eps)
+    move(running_mean, running_var, mean, var, count, momentum)
+    return y
+
+
+def batch_norm_act(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5,
+                   residual=None):
+    """relu(batch_norm(input, ...) + residual) as one op: the result is written once.
+
+    Arguments and errors as `batch_norm`; residual: like input, or None.
+
+    Example:
+        >>> import zoo
+        >>> x = zoo.tensor([[1.0], [3.0]])
+        >>> zoo.nn.functional.batch_norm_act(x, None, None, training=True).round(decimals=3).tolist()
+        [[0.0], [1.0]]
+    """
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ArgumentError("batch_norm_act: wants running_mean and running_var when not training, got None")
+        return norm_act.batch_norm_act(input, weight, bias, residual, running_mean, running_var, eps)[0]
+    count = need_several("batch_norm_act", input)
+    y, mean, var = norm_act.batch_norm_act(input, weight, bias, residual, None, None, eps)
     move(running_mean, running_var, mean, var, count, momentum)
     return y
 
@@ -200,6 +223,6 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
 FUNCTIONS = ("batch_norm", "instance_norm", "layer_norm", "group_norm", "rms_norm", "renorm", "native_layer_norm",
              "native_group_norm", "native_batch_norm")
 METHODS = ("renorm",)
-NN_FUNCTIONS = ("batch_norm", "instance_norm", "layer_norm", "group_norm", "rms_norm", "local_response_norm",
-                "normalize")
+NN_FUNCTIONS = ("batch_norm", "batch_norm_act", "instance_norm", "layer_norm", "group_norm", "rms_norm",
+                "local_response_norm", "normalize")
 INPLACE = ("renorm",)

@@ -94,10 +94,20 @@ def is_fusable(x: Any, conv: Module, norm: Module | None, act: Module | None, re
     return plain and all(type(a) is np.ndarray and a.dtype == float32 for a in arrays)
 
 
+def is_one_op(x: Tensor, norm: Module | None, act: Module | None, residual: Tensor | None) -> bool:
+    """Whether `BatchNorm2d.with_relu` does what norm, residual and act do: plain modules without hooks, on the CPU."""
+    if type(norm) is not BatchNorm2d or type(act) is not ReLU or norm._hooks or act._hooks or MODE.autocast:
+        return False
+    like = residual is None or residual.shape == x.shape and residual.dtype == x.dtype
+    return like and type(x.array) is np.ndarray
+
+
 def conv_norm_act(
     x: Tensor, conv: Module, norm: Module | None = None, act: Module | None = None, residual: Tensor | None = None
 ) -> Tensor:
     """act(norm(conv(x)) + residual); under inference_mode in one pass, with the norm folded into the weights.
+
+    Elsewhere the convolution is an op of its own, and norm, residual and relu are another.
 
     Args:
         x: (N, C, H, W). conv: Conv2d. norm: BatchNorm2d or None. act: ReLU or None; other modules run one by one.
@@ -120,6 +130,8 @@ def conv_norm_act(
             rest = None if residual is None else residual.array
             return wrap(conv_cpu.forward(x.array, it.weight, it.bias, window, rest, act is not None, it.kernels))
     x = conv(x)
+    if is_one_op(x, norm, act, residual):
+        return norm.with_relu(x, residual)
     if norm is not None:
         x = norm(x)
     if residual is not None:

@@ -86,6 +86,14 @@ class BatchNorm(RunningNorm):
     """y = (x - mean) / sqrt(var + eps) * weight + bias over all but the channel dimension (Ioffe and Szegedy, 2015)."""
 
     def forward(self, input):  # noqa: A002
+        return F.batch_norm(input, *self.arguments(input))
+
+    def with_relu(self, input, residual=None):  # noqa: A002
+        """relu(self(input) + residual) as one op; without residual relu(self(input))."""
+        return F.batch_norm_act(input, *self.arguments(input), residual)
+
+    def arguments(self, input) -> tuple:  # noqa: A002
+        """What `F.batch_norm` wants after the input; counts a batch in training."""
         self.check_input(input)
         momentum = self.momentum
         if self.training and self.track_running_stats:
@@ -94,9 +102,7 @@ class BatchNorm(RunningNorm):
                 momentum = 1.0 / self.num_batches_tracked.item()
         use_batch = self.training or self.running_mean is None
         stats = (self.running_mean, self.running_var) if not self.training or self.track_running_stats else (None, None)
-        return F.batch_norm(
-            input, *stats, self.weight, self.bias, use_batch, 0.0 if momentum is None else momentum, self.eps
-        )
+        return *stats, self.weight, self.bias, use_batch, 0.0 if momentum is None else momentum, self.eps
 
 
 class BatchNorm1d(BatchNorm):
