@@ -55,6 +55,14 @@ class Generator:
             raise ArgumentError(f"set_state: wants 16 bytes from get_state, got {state.dtype} of shape {state.shape}")
         self._seed, self._offset = map(int, state.array.view(np.int64))
 
+    def get_offset(self) -> int:
+        """How many draws were made."""
+        return self._offset
+
+    def set_offset(self, offset: int) -> None:
+        """Goes on as after `offset` draws."""
+        self._offset = int(offset)
+
     @property
     def key(self) -> int:
         """The seed as a signed 64-bit number, which is what kernels take."""
@@ -67,6 +75,7 @@ class Generator:
 
 
 default_generator = Generator()
+draws.CAPTURED.append(default_generator)
 
 
 def manual_seed(seed: int) -> Generator:

@@ -14,7 +14,7 @@ from zoo.ops.layout_gpu import power_of_two
 from zoo.ops.matmul_gpu import kind_of
 from zoo.ops.norm_gpu import dense, wide_of
 from zoo.ops.random import scale_of, threshold
-from zoo.ops.random_gpu import four_words
+from zoo.ops.random_gpu import four_words, stream_at
 
 WIDEST = 512            # widths of heads above it run in other ops
 # For each kind of arithmetic: (widest head, side of a tile of weights, warps), the first that is wide enough.
@@ -62,9 +62,10 @@ def dropout_of(z, rm, rn, L, S, seed, offset, cut, factor, DROP: tl.constexpr, W
 
 
 @triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
-def attend(q, k, v, bias, y, lse, L, S, E, V, H, strides, scale: "fp64", seed: "i64", offset: "i64",  # noqa: F821
-           cut: "i64", factor: "fp64", CAUSAL: tl.constexpr, DROP: tl.constexpr, WIDE: tl.constexpr,  # noqa: F821
-           PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr, BV: tl.constexpr):
+def attend(q, k, v, bias, y, lse, L, S, E, V, H, strides, scale: "fp64", state, seed: "i64",  # noqa: F821
+           offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr, DROP: tl.constexpr,  # noqa: F821
+           WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr,
+           BV: tl.constexpr):
     """y (heads, L, V), lse (heads, L) from q (heads, L, E), k (heads, S, E), v (heads, S, V), heads = B * H.
 
     bias (B, H, L, S) at `strides`, or None. Grid: (ceil(L / BM), heads).
@@ -73,6 +74,7 @@ def attend(q, k, v, bias, y, lse, L, S, E, V, H, strides, scale: "fp64", seed: "
     rm = tl.program_id(0) * BM + tl.arange(0, BM)
     re, rv = tl.arange(0, BE), tl.arange(0, BV)
     head = z.to(tl.int64)
+    seed, offset = stream_at(state, seed, offset)
     queries = tile(q + head * L * E, rm, re, L, E)
     most = tl.full((BM,), float("-inf"), WIDE)
     total = tl.zeros((BM,), WIDE)
@@ -114,15 +116,16 @@ def weights_and_slope(queries, keys, values, g, outputs, bias, lse, z, rm, rn, L
 
 
 @triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
-def grad_query(q, k, v, bias, y, lse, dy, dq, dscores, L, S, E, V, H, strides, scale: "fp64", seed: "i64",  # noqa: F821
-               offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr, DROP: tl.constexpr,  # noqa: F821
-               WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr,
-               BV: tl.constexpr):
+def grad_query(q, k, v, bias, y, lse, dy, dq, dscores, L, S, E, V, H, strides, scale: "fp64", state,  # noqa: F821
+               seed: "i64", offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr,  # noqa: F821
+               DROP: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+               BE: tl.constexpr, BV: tl.constexpr):
     """dq (heads, L, E), and dscores (heads, L, S) unless None; the others as `attend`. Grid: (ceil(L / BM), heads)."""
     z = tl.program_id(1)
     rm = tl.program_id(0) * BM + tl.arange(0, BM)
     re, rv = tl.arange(0, BE), tl.arange(0, BV)
     head = z.to(tl.int64)
+    seed, offset = stream_at(state, seed, offset)
     queries = tile(q + head * L * E, rm, re, L, E)
     outputs = tile(y + head * L * V, rm, rv, L, V)
     g = tile(dy + head * L * V, rm, rv, L, V)
@@ -146,15 +149,16 @@ def grad_query(q, k, v, bias, y, lse, dy, dq, dscores, L, S, E, V, H, strides, s
 
 
 @triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
-def grad_key_value(q, k, v, bias, y, lse, dy, dk, dv, L, S, E, V, H, strides, scale: "fp64", seed: "i64",  # noqa: F821
-                   offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr, DROP: tl.constexpr,  # noqa: F821
-                   WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr,
-                   BV: tl.constexpr):
+def grad_key_value(q, k, v, bias, y, lse, dy, dk, dv, L, S, E, V, H, strides, scale: "fp64", state,  # noqa: F821
+                   seed: "i64", offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr,  # noqa: F821
+                   DROP: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+                   BE: tl.constexpr, BV: tl.constexpr):
     """dk (heads, S, E), dv (heads, S, V); the others as `attend`. Grid: (ceil(S / BN), heads)."""
     z = tl.program_id(1)
     rn = tl.program_id(0) * BN + tl.arange(0, BN)
     re, rv = tl.arange(0, BE), tl.arange(0, BV)
     head = z.to(tl.int64)
+    seed, offset = stream_at(state, seed, offset)
     keys = tile(k + head * S * E, rn, re, S, E)
     values = tile(v + head * S * V, rn, rv, S, V)
     total_k = tl.zeros((BN, BE), WIDE)
@@ -198,7 +202,8 @@ def _common(query, bias, sizes: Sizes, causal, scale, p, seed, offset) -> tuple[
     side, warps = next(how for most, *how in TILES[kind] if widest <= most)
     strides = (0,) * 4 if bias is None else tuple(
         0 if n == 1 else stride for n, stride in zip(bias.shape, bias.strides, strict=True))
-    numbers = (*sizes[1:], query.shape[1], strides, float(scale), seed, offset, threshold(p), float(scale_of(p)))
+    drawn = cuda.random_state(seed, offset) if p else (None, 0, 0)
+    numbers = (*sizes[1:], query.shape[1], strides, float(scale), *drawn, threshold(p), float(scale_of(p)))
     constants = dict(CAUSAL=bool(causal), DROP=p > 0, WIDE=wide_of(query.dtype),
                      PRECISION="tf32" if kind == "tf32" else "ieee", BM=side, BN=side, BE=be, BV=bv, num_warps=warps)
     return numbers, constants

@@ -119,7 +119,11 @@ class to_device:
     """x on another device; the gradient goes back to x's."""
     dtypes = "floats ints bool"
     def check(x, where): return Spec(x.shape, x.dtype)
-    def forward(x, where): return put(x, where)
+    def forward(x, where):
+        if where.type != "cpu" and x.ndim:
+            from zoo.ops.cuda.capture import refuse
+            refuse("copies an array from the host, which a replay would not look at again")
+        return put(x, where)
     def dx(dy, x): return to_device(dy, device_of(getattr(x, "array", x)))
     def samples(rng):
         return {"ordinary": [(rng.normal(size=(3, 4)), CPU)], "empty": [(rng.normal(size=(0, 4)), CPU)],

@@ -12,6 +12,8 @@ from zoo.ops.dtypes import HALVES, float32
 from zoo.ops.optim_rules import RULES
 from zoo.ops.pieces import PIECE, each, slices
 
+MOST = 6                # numbers that a rule may read
+
 
 def updates_for(kind: type) -> Any:
     """The module whose `update` takes arrays of this type: this one, or that of the kernel."""
@@ -21,19 +23,25 @@ def updates_for(kind: type) -> Any:
     return optim_gpu
 
 
-def update(rule: str, rows: Sequence[tuple], numbers: tuple, flags: tuple, maximize: bool, decay: float,
-           shrink: float) -> None:
+def words_of(numbers: Sequence[float], decay: float, shrink: float) -> list[float]:
+    """The eight numbers that a kernel takes: up to six of the rule, decay and shrink."""
+    return [*map(float, numbers), *[0.0] * (MOST - len(numbers)), float(decay), float(shrink)]
+
+
+def update(rule: str, rows: Sequence[tuple], numbers: Any, flags: tuple, maximize: bool, decay: float,
+           shrink: float, found_inf: Any = None) -> None:
     """One step of every row (param, grad, *state), in place on param and state.
 
     g = (-grad if maximize else grad) + decay * param; param, state = rule(shrink * param, g, state, numbers, flags).
     Half types are computed in float32 and rounded once.
 
     Args:
+        found_inf: a bool array (1,); True leaves everything as it is. None: go on.
         rule: a name of optim_rules.RULES. rows: arrays of one shape and dtype in each row, contiguous; the dtype is the
             same in all rows. numbers, flags: what the rule reads. maximize, decay, shrink: see the formula.
     """
     step = IN_PLACE.get(rule) or out_of_place(rule)
-    if not rows:
+    if not rows or found_inf is not None and found_inf.all():
         return
     dtype = rows[0][0].dtype
     wide = float32 if dtype in HALVES else dtype

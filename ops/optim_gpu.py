@@ -6,7 +6,6 @@ parameters lose nothing. Accesses are 16 bytes wide: whole chunks take a path wi
 first element from the chunk's number, so that the compiler knows it for a multiple.
 """
 import functools
-import weakref
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,12 @@ import triton.language as tl
 
 from zoo.ops import cuda, scalar_gpu
 from zoo.ops.binding import bind
-from zoo.ops.cuda.driver import state
 from zoo.ops.dtypes import float64
+from zoo.ops.optim import words_of
 from zoo.ops.optim_rules import RULES
 
 BLOCK = 1024
-MOST = 6                # numbers that a rule may read
 MOST_TABLES = 256
-HELD: weakref.WeakKeyDictionary[cuda.CUDAGraph, list[np.ndarray]] = weakref.WeakKeyDictionary()
 WORDS = ["n0", "n1", "n2", "n3", "n4", "n5", "decay", "shrink"]
 DTYPES = {"float16": tl.float16, "bfloat16": tl.bfloat16, "float32": tl.float32, "float64": tl.float64}
 
@@ -82,23 +79,17 @@ def step_chunk(table, count, k, i, mask, numbers, decay, shrink, RULE: tl.conste
         tl.store(address(table, 2 + j, count, k, S, ALIGN) + i, state[j].to(S), mask=mask)
 
 
-@triton.jit(do_not_specialize=["count", *WORDS])
-def step_kernel(table, chunks, count, n0: "fp64", n1: "fp64", n2: "fp64", n3: "fp64", n4: "fp64", n5: "fp64",
-                decay: "fp64", shrink: "fp64", RULE: tl.constexpr, FLAGS: tl.constexpr, MAXIMIZE: tl.constexpr,
-                DECAY: tl.constexpr, STATES: tl.constexpr, S: tl.constexpr, T: tl.constexpr, ALIGN: tl.constexpr,
-                BLOCK: tl.constexpr):
-    """table: int64 [2 + STATES + 1, count], addresses of param, grad and states, and in the last row the sizes.
-
-    chunks: int64 [programs, 2], the parameter and the chunk of each program. S: what is stored, T: what it is
-    computed in. Grid: (programs,).
-    """
+@triton.jit
+def step_program(table, chunks, count, words, RULE: tl.constexpr, FLAGS: tl.constexpr, MAXIMIZE: tl.constexpr,
+                 DECAY: tl.constexpr, STATES: tl.constexpr, S: tl.constexpr, T: tl.constexpr, ALIGN: tl.constexpr,
+                 BLOCK: tl.constexpr):
     pid = tl.program_id(0)
     k = tl.load(chunks + 2 * pid)
     base = tl.load(chunks + 2 * pid + 1) * BLOCK
     size = tl.load(table + (2 + STATES) * count + k)
     i = base + tl.arange(0, BLOCK)
-    numbers = (n0.to(T), n1.to(T), n2.to(T), n3.to(T), n4.to(T), n5.to(T))
-    decay, shrink = decay.to(T), shrink.to(T)
+    numbers = (words[0].to(T), words[1].to(T), words[2].to(T), words[3].to(T), words[4].to(T), words[5].to(T))
+    decay, shrink = words[6].to(T), words[7].to(T)
     if base + BLOCK <= size:
         step_chunk(table, count, k, i, None, numbers, decay, shrink, RULE, FLAGS, MAXIMIZE, DECAY, STATES, S, T, ALIGN)
     else:
@@ -106,33 +97,51 @@ def step_kernel(table, chunks, count, n0: "fp64", n1: "fp64", n2: "fp64", n3: "f
                    ALIGN)
 
 
-def _upload(array: np.ndarray, device: int) -> cuda.DeviceArray:
-    """A copy in device memory. A captured copy reads the host's memory at each replay: the graph keeps that alive."""
-    if state.graph is not None:
-        HELD.setdefault(state.graph, []).append(array)
-    return cuda.from_numpy(array, device)
+@triton.jit(do_not_specialize=["count", *WORDS])
+def step_kernel(table, chunks, count, n0: "fp64", n1: "fp64", n2: "fp64", n3: "fp64", n4: "fp64", n5: "fp64",
+                decay: "fp64", shrink: "fp64", held, found_inf, RULE: tl.constexpr, FLAGS: tl.constexpr,
+                MAXIMIZE: tl.constexpr, DECAY: tl.constexpr, STATES: tl.constexpr, S: tl.constexpr, T: tl.constexpr,
+                ALIGN: tl.constexpr, BLOCK: tl.constexpr):
+    """table: int64 [2 + STATES + 1, count], addresses of param, grad and states, and in the last row the sizes.
+
+    chunks: int64 [programs, 2], the parameter and the chunk of each program. held: None, or float64 [8], which takes
+    the place of the eight numbers: a captured step finds there what the host wrote before its replay. found_inf: None,
+    or bool [1]: True leaves everything as it is. S: what is stored, T: what it is computed in. Grid: (programs,).
+    """
+    if held is None:
+        words = (n0, n1, n2, n3, n4, n5, decay, shrink)
+    else:
+        words = (tl.load(held), tl.load(held + 1), tl.load(held + 2), tl.load(held + 3), tl.load(held + 4),
+                 tl.load(held + 5), tl.load(held + 6), tl.load(held + 7))
+    if found_inf is None:
+        step_program(table, chunks, count, words, RULE, FLAGS, MAXIMIZE, DECAY, STATES, S, T, ALIGN, BLOCK)
+    elif tl.load(found_inf) == 0:
+        step_program(table, chunks, count, words, RULE, FLAGS, MAXIMIZE, DECAY, STATES, S, T, ALIGN, BLOCK)
 
 
 def _kept(make, values: tuple[int, ...], device: int) -> cuda.DeviceArray:
     """make(values, device, stream) from its cache; anew in a capture, whose memory is not for use outside of it."""
-    return (make if state.graph is None else make.__wrapped__)(values, device, cuda.current_stream(device).handle)
+    return (make.__wrapped__ if cuda.is_capturing() else make)(values, device, cuda.current_stream(device).handle)
 
 
 @functools.lru_cache(MOST_TABLES)
 def _chunks(sizes: tuple[int, ...], device: int, stream: int) -> cuda.DeviceArray:
     """(parameter, chunk) of every program."""
     rows = [np.stack(np.broadcast_arrays(k, np.arange(triton.cdiv(n, BLOCK))), 1) for k, n in enumerate(sizes)]
-    return _upload(np.concatenate(rows).astype(np.int64), device)
+    return cuda.from_numpy(np.concatenate(rows).astype(np.int64), device)
 
 
 @functools.lru_cache(MOST_TABLES)
 def _table(words: tuple[int, ...], device: int, stream: int) -> cuda.DeviceArray:
     """Addresses and sizes in device memory. Gradients often come back to the same addresses: then nothing is copied."""
-    return _upload(np.array(words, np.int64), device)
+    return cuda.from_numpy(np.array(words, np.int64), device)
 
 
-def update(rule, rows, numbers, flags, maximize, decay, shrink) -> None:
-    """See ops/optim.py; the arrays lie on one device."""
+def update(rule, rows, numbers, flags, maximize, decay, shrink, found_inf=None) -> None:
+    """See ops/optim.py; the arrays lie on one device.
+
+    numbers: also a DeviceArray, float64 (8,), of the rule's six numbers, decay and shrink, for a step that is captured.
+    """
     rows = [row for row in rows if row[0].size]
     if not rows:
         return
@@ -142,7 +151,9 @@ def update(rule, rows, numbers, flags, maximize, decay, shrink) -> None:
     chunks, table = _kept(_chunks, sizes, first.device), _kept(_table, (*addresses, *sizes), first.device)
     aligned = not any(a & 15 for a in addresses)
     dtype, wide = DTYPES[first.dtype.name], tl.float64 if first.dtype == float64 else tl.float32
-    words = [*map(float, numbers), *[0.0] * (MOST - len(numbers)), float(decay), float(shrink)]
-    cuda.launch(step_kernel, (chunks.shape[0],), table, chunks, len(rows), *words, RULE=globals()[rule],
-                FLAGS=tuple(map(bool, flags)), MAXIMIZE=bool(maximize), DECAY=bool(decay), STATES=len(rows[0]) - 2,
-                S=dtype, T=wide, ALIGN=16 if aligned else first.itemsize, BLOCK=BLOCK, num_warps=4)
+    held = numbers if isinstance(numbers, cuda.DeviceArray) else None
+    words = [0.0] * 8 if held is not None else words_of(numbers, decay, shrink)
+    cuda.launch(step_kernel, (chunks.shape[0],), table, chunks, len(rows), *words, held, found_inf,
+                RULE=globals()[rule], FLAGS=tuple(map(bool, flags)), MAXIMIZE=bool(maximize), DECAY=bool(decay),
+                STATES=len(rows[0]) - 2, S=dtype, T=wide, ALIGN=16 if aligned else first.itemsize, BLOCK=BLOCK,
+                num_warps=4)

@@ -18,6 +18,7 @@ from zoo.ops.pieces import each, slices
 FACTORS = np.array([[0xD2511F53], [0xCD9E8D57]], np.uint64)
 ROUNDS = np.array([[[k * 0x9E3779B9], [k * 0xBB67AE85]] for k in range(10)], np.uint64)      # added to the key
 LOW, SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
+CAPTURED: list = []                                # generators that CUDA graphs go on with (ops/cuda/graphs.py)
 BITS = {float32: 24, float16: 11, bfloat16: 8}     # how many random bits a uniform of this dtype holds exactly
 
 

@@ -25,6 +25,29 @@ def four_words(seed, offset, block):
 
 
 @triton.jit
+def stream_at(state, seed, offset):
+    """(seed, offset) of a draw. state: None, or int64 [2] with those of a captured step, which offset then counts from.
+
+    With `else`: Triton 3.6 goes on behind a return.
+    """
+    if state is None:
+        return seed, offset
+    else:
+        return tl.load(state), tl.load(state + 1) + offset
+
+
+@triton.jit(do_not_specialize=["draws"])
+def advance_kernel(state, draws: "i64"):
+    """state: int64 [2], seed and offset; the offset grows by draws. Grid: (1,)."""
+    tl.store(state + 1, tl.load(state + 1) + draws)
+
+
+def advance(state, draws: int) -> None:
+    """So many draws were made from the stream whose (seed, offset) is `state`, int64 (2,)."""
+    cuda.launch(advance_kernel, (1,), state, draws)
+
+
+@triton.jit
 def interleave(a, b, c, d, B4: tl.constexpr):
     """(a0, b0, c0, d0, a1, ...): word k of block i at 4 i + k."""
     return tl.join(tl.join(a, c), tl.join(b, d)).reshape(4 * B4)
@@ -43,9 +66,10 @@ def unit32(word):
 
 
 @triton.jit(do_not_specialize=["seed", "offset", "n"])
-def uniform_kernel(y, n, seed: "i64", offset: "i64", BITS: tl.constexpr, B4: tl.constexpr):
+def uniform_kernel(y, n, state, seed: "i64", offset: "i64", BITS: tl.constexpr, B4: tl.constexpr):
     """y (n,) of a float dtype below 64 bits: BITS random bits / 2^BITS. Grid (ceil(n / 4 B4),)."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
+    seed, offset = stream_at(state, seed, offset)
     a, b, c, d = four_words(seed, offset, block)
     word = interleave(a, b, c, d, B4)
     i = tl.program_id(0).to(tl.int64) * (4 * B4) + tl.arange(0, 4 * B4)
@@ -54,9 +78,10 @@ def uniform_kernel(y, n, seed: "i64", offset: "i64", BITS: tl.constexpr, B4: tl.
 
 
 @triton.jit(do_not_specialize=["seed", "offset", "n"])
-def uniform64_kernel(y, n, seed: "i64", offset: "i64", B4: tl.constexpr):
+def uniform64_kernel(y, n, state, seed: "i64", offset: "i64", B4: tl.constexpr):
     """y (n,) float64: two words an element. Grid (ceil(n / 2 B4),)."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
+    seed, offset = stream_at(state, seed, offset)
     a, b, c, d = four_words(seed, offset, block)
     u = tl.join(unit64(a, b), unit64(c, d)).reshape(2 * B4)
     i = tl.program_id(0).to(tl.int64) * (2 * B4) + tl.arange(0, 2 * B4)
@@ -64,9 +89,10 @@ def uniform64_kernel(y, n, seed: "i64", offset: "i64", B4: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["seed", "offset", "n"])
-def normal_kernel(y, n, seed: "i64", offset: "i64", B4: tl.constexpr):
+def normal_kernel(y, n, state, seed: "i64", offset: "i64", B4: tl.constexpr):
     """y (n,) of a float dtype below 64 bits: Box and Muller on words (0, 1) and (2, 3). Grid (ceil(n / 4 B4),)."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
+    seed, offset = stream_at(state, seed, offset)
     a, b, c, d = four_words(seed, offset, block)
     r0 = tl.sqrt(-2.0 * tl.log(1.0 - unit32(a)))
     r1 = tl.sqrt(-2.0 * tl.log(1.0 - unit32(c)))
@@ -78,9 +104,10 @@ def normal_kernel(y, n, seed: "i64", offset: "i64", B4: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["seed", "offset", "n"])
-def normal64_kernel(y, n, seed: "i64", offset: "i64", B4: tl.constexpr):
+def normal64_kernel(y, n, state, seed: "i64", offset: "i64", B4: tl.constexpr):
     """y (n,) float64: a pair of normals from the four words of a block. Grid (ceil(n / 2 B4),)."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
+    seed, offset = stream_at(state, seed, offset)
     a, b, c, d = four_words(seed, offset, block)
     r = tl.sqrt(-2.0 * tl.log(1.0 - unit64(a, b)))
     t = unit64(c, d) * 6.283185307179586
@@ -90,9 +117,10 @@ def normal64_kernel(y, n, seed: "i64", offset: "i64", B4: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["seed", "offset", "n", "low", "span"])
-def integers_kernel(y, n, seed: "i64", offset: "i64", low: "i64", span: "i64", B4: tl.constexpr):
+def integers_kernel(y, n, state, seed: "i64", offset: "i64", low: "i64", span: "i64", B4: tl.constexpr):
     """y (n,) of an integer dtype: low + (word * span >> 32). Grid (ceil(n / 4 B4),)."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
+    seed, offset = stream_at(state, seed, offset)
     a, b, c, d = four_words(seed, offset, block)
     word = interleave(a, b, c, d, B4).to(tl.uint64)
     drawn = ((word * span.to(tl.uint64)) >> 32).to(tl.int64) + low
@@ -101,9 +129,10 @@ def integers_kernel(y, n, seed: "i64", offset: "i64", low: "i64", span: "i64", B
 
 
 @triton.jit(do_not_specialize=["seed", "offset", "n", "low", "span"])
-def wide_integers_kernel(y, n, seed: "i64", offset: "i64", low: "i64", span: "i64", B4: tl.constexpr):
+def wide_integers_kernel(y, n, state, seed: "i64", offset: "i64", low: "i64", span: "i64", B4: tl.constexpr):
     """y (n,) of an integer dtype: low + (64 random bits % span), span beyond 2^32. Grid (ceil(n / 2 B4),)."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
+    seed, offset = stream_at(state, seed, offset)
     a, b, c, d = four_words(seed, offset, block)
     first = (a.to(tl.uint64) << 32) | b.to(tl.uint64)
     second = (c.to(tl.uint64) << 32) | d.to(tl.uint64)
@@ -114,12 +143,13 @@ def wide_integers_kernel(y, n, seed: "i64", offset: "i64", low: "i64", span: "i6
 
 @triton.jit(do_not_specialize=["seed", "offset", "n", "cut", "bits"])
 def dropout_kernel(
-    x, y, n, seed: "i64", offset: "i64", cut: "i64", scale, bits: "i64", WIDE: tl.constexpr, B4: tl.constexpr
+    x, y, n, state, seed: "i64", offset: "i64", cut: "i64", scale, bits: "i64", WIDE: tl.constexpr, B4: tl.constexpr
 ):
     """y (n,) = x (n,) * scale where the 24-bit draw is at least `cut`, else 0. Grid (ceil(n / 4 B4),).
 
     scale arrives twice: as float32, and as the bits of a float64 for WIDE."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
+    seed, offset = stream_at(state, seed, offset)
     a, b, c, d = four_words(seed, offset, block)
     keep = (interleave(a, b, c, d, B4) >> 8).to(tl.int32) >= cut
     i = tl.program_id(0).to(tl.int64) * (4 * B4) + tl.arange(0, 4 * B4)
@@ -131,10 +161,11 @@ def dropout_kernel(
     tl.store(y + i, tl.where(keep, kept, 0.0).to(y.dtype.element_ty), mask=i < n)
 
 
-def _draw(kernel, shape: tuple, dtype: np.dtype, where, per_block: int, *args, **options):
+def _draw(kernel, shape: tuple, dtype: np.dtype, where, per_block: int, seed: int, offset: int, *args, **options):
     y = cuda.empty(shape, dtype, where.index or 0)
     n = math.prod(shape)
-    cuda.launch(kernel, (triton.cdiv(n, per_block * BLOCK4),), y, n, *args, B4=BLOCK4, **options)
+    drawn = cuda.random_state(seed, offset)
+    cuda.launch(kernel, (triton.cdiv(n, per_block * BLOCK4),), y, n, *drawn, *args, B4=BLOCK4, **options)
     return y
 
 
@@ -179,8 +210,7 @@ def dropout_mask(input, p, seed, offset):
         x,
         y,
         x.size,
-        seed,
-        offset,
+        *cuda.random_state(seed, offset),
         threshold(p),
         scale_of(p),
         int(np.float64(scale_of(p)).view(np.int64)),

@@ -141,6 +141,7 @@ CUresult cuEventSynchronize(CUevent e) { return 0; }
 CUresult cuEventQuery(CUevent e) { return 0; }
 CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) { *ms = 2.5f; return 0; }
 CUresult cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode) { note("begin capture %lx", (unsigned long)(uintptr_t)s); return 0; }
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *m) { note("mode %d", (int)*m); *m = CU_STREAM_CAPTURE_MODE_GLOBAL; return 0; }
 CUresult cuStreamEndCapture(CUstream s, CUgraph *g) { note("end capture"); *g = (CUgraph)0x6000; return 0; }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *x, CUgraph g, unsigned long long flags) { note("instantiate flags=%llu", flags); *x = (CUgraphExec)0x7000; return 0; }
 CUresult cuGraphLaunch(CUgraphExec x, CUstream s) { note("graph launch %lx", (unsigned long)(uintptr_t)s); return 0; }

@@ -1,5 +1,8 @@
-"""torch.cuda's names: devices, streams, events, memory. Nothing is loaded before it is used."""
+"""torch.cuda's names: devices, streams, events, graphs, memory. Nothing is loaded before it is used."""
+from typing import Any
+
 from zoo.autograd.random import manual_seed as manual_seed
+from zoo.ops.cuda import CaptureError as CaptureError
 from zoo.ops.cuda import CudaError as CudaError
 from zoo.ops.cuda import CUDAGraph as CUDAGraph
 from zoo.ops.cuda import Event as Event
@@ -13,8 +16,10 @@ from zoo.ops.cuda import device_count as device_count
 from zoo.ops.cuda import empty_cache as empty_cache
 from zoo.ops.cuda import get_device_capability as get_device_capability
 from zoo.ops.cuda import get_device_name as get_device_name
-from zoo.ops.cuda import graph as graph
+from zoo.ops.cuda import graph as _graph
+from zoo.ops.cuda import graph_pool_handle as graph_pool_handle
 from zoo.ops.cuda import is_available as is_available
+from zoo.ops.cuda import is_current_stream_capturing as is_current_stream_capturing
 from zoo.ops.cuda import is_interpreting as is_interpreting
 from zoo.ops.cuda import max_memory_allocated as max_memory_allocated
 from zoo.ops.cuda import max_memory_reserved as max_memory_reserved
@@ -28,3 +33,42 @@ from zoo.ops.cuda import stream as stream
 from zoo.ops.cuda import synchronize as synchronize
 
 manual_seed_all = manual_seed
+
+
+def graph(target: Any, pool: Any = None, stream: Any = None, capture_error_mode: str = "thread_local",
+          warmup: int = 2) -> Any:
+    """A function whose GPU work is recorded once and replayed; or, given a CUDAGraph, torch's context manager.
+
+    `step = zoo.cuda.graph(step)`: for each new class of arguments (shapes and dtypes of tensors, values of the rest)
+    the first `warmup` calls run as ever, the next is recorded, and from then on a call copies the tensors into the
+    graph's own, and launches the graph: forward, backward and optimizer at once. The numbers are those of the function
+    itself: random numbers go on from replay to replay, and an optimizer of the library counts its steps and reads its
+    learning rate at each. What the function returns lies in the graph's memory until the next call.
+
+    Python inside the function runs only while it is warmed up and recorded. Gradients are to be cleared inside of it.
+
+    Args:
+        target: a function of tensors on the GPU (also nested) and hashable values; or a CUDAGraph.
+        pool: memory to share with other graphs, from `graph_pool_handle()`. stream: which is recorded.
+        capture_error_mode: what the driver refuses meanwhile, as in torch. warmup: calls before one is recorded.
+
+    Returns:
+        The function; its `reset()` lets go of the graphs.
+
+    Raises:
+        CaptureError: from the call that records: the op, its reason and the line, for what no graph can repeat: values
+            taken to the host, waiting, a shape that depends on values, a learning rate schedule.
+        TypeError: an argument on the CPU, or one that requires grad.
+
+    Example:
+        >>> import zoo
+        >>> def double(x):
+        ...     return x * 2
+        >>> if zoo.cuda.is_available():
+        ...     double = zoo.cuda.graph(double)
+    """
+    if isinstance(target, CUDAGraph):
+        return _graph(target, pool, stream, capture_error_mode)
+    from zoo.graphed_step import GraphedStep
+
+    return GraphedStep(target, pool, stream, warmup, capture_error_mode)

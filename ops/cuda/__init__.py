@@ -12,6 +12,11 @@ from zoo.ops.cuda.array import fill_bytes as fill_bytes
 from zoo.ops.cuda.array import from_numpy as from_numpy
 from zoo.ops.cuda.array import host_view as host_view
 from zoo.ops.cuda.array import to_numpy as to_numpy
+from zoo.ops.cuda.capture import CaptureError as CaptureError
+from zoo.ops.cuda.capture import StaleGraph as StaleGraph
+from zoo.ops.cuda.capture import is_capturing as is_capturing
+from zoo.ops.cuda.capture import is_current_stream_capturing as is_current_stream_capturing
+from zoo.ops.cuda.capture import random_state as random_state
 from zoo.ops.cuda.driver import CudaError as CudaError
 from zoo.ops.cuda.driver import OutOfMemoryError as OutOfMemoryError
 from zoo.ops.cuda.driver import current_device as current_device
@@ -21,6 +26,9 @@ from zoo.ops.cuda.driver import get_device_name as get_device_name
 from zoo.ops.cuda.driver import is_available as is_available
 from zoo.ops.cuda.driver import multiprocessors as multiprocessors
 from zoo.ops.cuda.driver import set_device as set_device
+from zoo.ops.cuda.graph_pool import GraphPool as GraphPool
+from zoo.ops.cuda.graph_pool import graph_pool_handle as graph_pool_handle
+from zoo.ops.cuda.graph_pool import memory_of as memory_of
 from zoo.ops.cuda.graphs import CUDAGraph as CUDAGraph
 from zoo.ops.cuda.graphs import graph as graph
 from zoo.ops.cuda.launcher import Kernel as Kernel

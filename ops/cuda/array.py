@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from zoo.ops.cuda import mode
+from zoo.ops.cuda.capture import outside, refuse
 from zoo.ops.cuda.driver import state
 from zoo.ops.cuda.memory import memory_class
 from zoo.ops.cuda.mode import is_interpreting
@@ -185,13 +186,29 @@ def copy_from_numpy(x: DeviceArray, array: np.ndarray):
             f"copy_from_numpy: wants a contiguous {x.dtype} array of shape {x.shape}, "
             f"got {array.dtype} of shape {array.shape}"
         )
-    if is_interpreting():
+    if state.graph is not None:
+        record_constant(x, array)
+    elif is_interpreting():
         if not mode.dry:
             host_view(x)[...] = array
     elif array.size:
         from zoo.ops.cuda.pool import copy_to_device
 
         copy_to_device(x, np.asarray(array, order="C"))
+
+
+def record_constant(x: DeviceArray, array: np.ndarray):
+    """In a capture: every replay copies what the host array holds now, from memory that the graph keeps."""
+    with outside():
+        source = from_numpy(array, x.device)
+    state.graph.kept.append(source)
+    copy_device(x, source)
+
+
+def held(x: DeviceArray) -> DeviceArray:
+    """The array as a captured step holds it: a pool may hand out its memory to others, as on a GPU."""
+    block = getattr(x.owner, "below", None)
+    return x if block is None else DeviceArray(x.pointer, x.shape, x.strides, x.dtype, block, x.device)
 
 
 def host_view(x: DeviceArray) -> np.ndarray:
@@ -214,6 +231,7 @@ def host_fill(x: DeviceArray, byte: int):
 
 def to_numpy(x: DeviceArray) -> np.ndarray:
     """A contiguous copy in host memory; waits for the GPU."""
+    refuse("copies values to the host")
     if is_interpreting():
         return host_view(x).copy()
     from zoo.ops.cuda.pool import copy_to_host
@@ -230,10 +248,11 @@ def copy_device(target: DeviceArray, source: DeviceArray):
     """Copies `source` into `target`, both contiguous, of equal size in bytes."""
     if target.nbytes != source.nbytes or not (target.is_contiguous and source.is_contiguous):
         raise ValueError(f"copy_device: wants two contiguous arrays of equal bytes, got {target!r} and {source!r}")
-    if mode.captured is not None:
-        mode.captured.append(partial(host_copy, target, source))
-    elif is_interpreting():
-        host_copy(target, source)
+    if is_interpreting():
+        if state.graph is not None:
+            state.graph.steps.append(partial(host_copy, held(target), held(source)))
+        else:
+            host_copy(target, source)
     elif target.nbytes:
         from zoo.ops.cuda.pool import copy_on_device
 
@@ -244,10 +263,11 @@ def fill_bytes(x: DeviceArray, byte: int = 0):
     """Sets every byte of a contiguous array."""
     if not x.is_contiguous:
         raise ValueError(f"fill_bytes: wants a contiguous array, got strides {x.strides} for shape {x.shape}")
-    if mode.captured is not None:
-        mode.captured.append(partial(host_fill, x, byte))
-    elif is_interpreting():
-        host_fill(x, byte)
+    if is_interpreting():
+        if state.graph is not None:
+            state.graph.steps.append(partial(host_fill, held(x), byte))
+        else:
+            host_fill(x, byte)
     elif x.nbytes:
         from zoo.ops.cuda.pool import set_bytes
 

@@ -2,6 +2,7 @@
 
 import threading
 from functools import cache
+from typing import Any
 
 from zoo.ops.cuda.mode import is_interpreting
 
@@ -19,7 +20,8 @@ class State(threading.local):
 
     device = 0  # the user's choice
     context: int | None = None  # device whose CUDA context is current
-    graph = None  # the CUDAGraph that is being captured
+    graph: Any = None  # the CUDAGraph that is being captured
+    pool: Any = None  # the GraphPool that new memory comes from
     streams: dict  # device -> Stream chosen by set_stream
 
     def __init__(self):

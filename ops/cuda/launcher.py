@@ -11,7 +11,8 @@ from functools import partial
 import numpy as np
 
 from zoo.ops.cuda import mode, record
-from zoo.ops.cuda.array import DeviceArray
+from zoo.ops.cuda.array import DeviceArray, held
+from zoo.ops.cuda.capture import outside
 from zoo.ops.cuda.driver import state, use
 from zoo.ops.cuda.mode import is_interpreting
 from zoo.ops.cuda.streams import current_stream
@@ -104,18 +105,18 @@ class Kernel:
             return
         from zoo.ops.cuda import interpreter
 
-        step = partial(interpreter.launch, self.function, grid, arguments, self.constants)
-        if mode.captured is None:
-            step()
+        if state.graph is None:
+            interpreter.launch(self.function, grid, arguments, self.constants)
         else:
-            mode.captured.append(step)
+            arguments = {name: held(a) if type(a) is DeviceArray else a for name, a in arguments.items()}
+            state.graph.steps.append(partial(interpreter.launch, self.function, grid, arguments, self.constants))
 
     def compile(self, key, args):
         """Compiles for this key, or takes it from Triton's disk cache, and loads it onto the current device."""
         from zoo.ops.cuda import triton_driver
 
         arguments = self.named(args)
-        with compile_lock:
+        with compile_lock, outside():  # loading a module is no part of a graph
             triton_driver.install()
             found = self.warm(arguments)
             try:

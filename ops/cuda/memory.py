@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 
 from zoo.ops.cuda import mode
+from zoo.ops.cuda.driver import state
 from zoo.ops.cuda.mode import is_interpreting
 
 ALIGNMENT = 256
@@ -62,7 +63,13 @@ class DryMemory:
 
 def memory_class():
     """What makes a block of at least `nbytes` on `device`, owned by the object: `memory_class()(nbytes, device)`."""
-    return DryMemory if mode.dry else real_memory()
+    if mode.dry:
+        return DryMemory
+    if state.pool is not None:
+        from zoo.ops.cuda.graph_pool import PoolMemory
+
+        return PoolMemory
+    return real_memory()
 
 
 @cache

@@ -3,7 +3,6 @@
 import os
 from functools import cache
 
-captured: list | None = None  # interpreter only: where launches go while a graph is captured (graphs.py)
 dry = False  # interpreter only: launches are recorded and not run, memory has no contents (record.dry_run)
 
 

@@ -26,12 +26,11 @@ def pool(device: int):
 class DeviceMemory:
     """A block of GPU memory; freed in the order of the stream on which it was allocated."""
 
-    __slots__ = ("device", "graph", "nbytes", "pointer", "stream", "users")
+    __slots__ = ("device", "nbytes", "pointer", "stream", "users")
 
     def __init__(self, nbytes: int, device: int):
         self.pointer = 0  # stays 0 if the allocation fails, so that __del__ frees nothing
         self.users = ()
-        self.graph = state.graph  # memory of a graph lives as long as the graph
         if state.context != device:
             use(device)
         if device not in with_pool:
@@ -54,8 +53,8 @@ class DeviceMemory:
             use(self.device)
         for stream in self.users:
             self.stream.wait_stream(stream)
-        if state.graph is not None and self.graph is not state.graph:
-            # A free that is recorded would happen at every replay.
+        if state.graph is not None:
+            # What was captured before may use it: it is freed with the graph.
             state.graph.deferred.append((self.pointer, self.stream.handle))
             return
         cuda().cuMemFreeAsync(self.pointer, self.stream.handle)

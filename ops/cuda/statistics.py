@@ -1,6 +1,7 @@
 """How much GPU memory is in use, in the shapes of torch.cuda."""
 
 from zoo.ops.cuda import pool
+from zoo.ops.cuda.capture import refuse
 from zoo.ops.cuda.driver import check, cuda, is_available, state, use
 from zoo.ops.cuda.memory import HostMemory
 from zoo.ops.cuda.mode import is_interpreting
@@ -46,6 +47,7 @@ def reset_peak_memory_stats(device: int | None = None):
 
 def empty_cache(device: int | None = None):
     """Gives memory that the pool keeps and nobody uses back to the system."""
+    refuse("gives memory back")
     if is_available() and not is_interpreting():
         pool.empty_cache(index(device))
 

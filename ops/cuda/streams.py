@@ -5,6 +5,7 @@ import sys
 import time
 from functools import cache
 
+from zoo.ops.cuda.capture import refuse
 from zoo.ops.cuda.driver import check, cuda, set_device, state, use
 from zoo.ops.cuda.mode import is_interpreting
 
@@ -31,12 +32,14 @@ class Stream:
 
     def synchronize(self):
         """Waits on the host until the stream has done its work."""
+        refuse("waits for the GPU")
         if self.handle:
             use(self.device)
             check(cuda().cuStreamSynchronize(self.handle))
 
     def query(self) -> bool:
         """True if the stream has done its work."""
+        refuse("asks how far the GPU is")
         if not self.handle:
             return True
         use(self.device)
@@ -119,12 +122,14 @@ class Event:
 
     def synchronize(self):
         """Waits on the host for the event."""
+        refuse("waits for the GPU")
         if self.handle:
             use(self.device)
             check(cuda().cuEventSynchronize(self.handle))
 
     def query(self) -> bool:
         """True if the work before the mark is done."""
+        refuse("asks how far the GPU is")
         if not self.handle:
             return True
         use(self.device)
@@ -196,6 +201,7 @@ def device(index: int | None):
 
 def synchronize(index: int | None = None):
     """Waits until the device has done all work of all streams."""
+    refuse("waits for the GPU")
     if not is_interpreting():
         use(state.device if index is None else index)
         check(cuda().cuCtxSynchronize())

@@ -9,8 +9,9 @@ import numpy as np
 from zoo.autograd.inplace import copy_raw
 from zoo.autograd.mode import tick
 from zoo.autograd.tensor import Tensor, wrap
+from zoo.ops.cuda import StaleGraph, driver, is_capturing
 from zoo.ops.device import put
-from zoo.ops.optim import updates_for
+from zoo.ops.optim import updates_for, words_of
 from zoo.optim.optimizer import Optimizer, scalar
 
 SMALL = 1 << 14  # parameters of at most so many elements are stepped together, through one flat copy
@@ -134,6 +135,8 @@ class Elementwise(Optimizer):
 
     rule = ""
     decoupled = False  # weight decay shrinks the parameter, where the group does not say
+    capturable = True
+    found_inf: Any = None  # a bool array on the device: where it is True, the kernel changes nothing
 
     def __init__(self, params: Any, defaults: dict[str, Any]):
         self.blocks: dict[int, tuple[list, list, list[Block]]] = {}
@@ -160,16 +163,48 @@ class Elementwise(Optimizer):
             return 1 - float(group["lr"]) * group["weight_decay"]
         return 1.0
 
+    def choices(self, block: Block, group: dict) -> tuple[Any, tuple[bool, ...], bool, float, float]:
+        """(numbers, flags, maximize, decay, shrink) of the step that now begins, as ops/optim.py takes them."""
+        shrink = self.shrink(block, group)
+        numbers, flags = self.arguments(block, group)
+        coupled = not group.get("decoupled_weight_decay", self.decoupled)
+        decay = group.get("weight_decay", 0.0) if coupled else 0.0
+        return numbers, flags, group.get("maximize", False), decay, shrink
+
     def step_group(self, index: int, group: dict) -> None:
         for block in self.blocks_of(index, group):
-            shrink = self.shrink(block, group)
-            numbers, flags = self.arguments(block, group)
-            coupled = not group.get("decoupled_weight_decay", self.decoupled)
-            decay = group.get("weight_decay", 0.0) if coupled else 0.0
-            maximize = group.get("maximize", False)
-            updates_for(block.kind).update(self.rule, block.rows(), numbers, flags, maximize, decay, shrink)
+            chosen = self.captured(index, block, group) if is_capturing() else self.choices(block, group)
+            updates_for(block.kind).update(self.rule, block.rows(), *chosen, self.found_inf)
             block.fresh = False
             block.finish()
+
+    def captured(self, index: int, block: Block, group: dict) -> tuple:
+        """`choices` in a captured step: the numbers lie in device memory, and are chosen anew at each replay."""
+        before: dict[str, np.ndarray] = {}
+
+        def choose() -> tuple[list[float], tuple]:
+            before.update({name: array.copy() for name, array in block.scalars.items()})
+            numbers, flags, maximize, decay, shrink = self.choices(block, group)
+            return words_of(numbers, decay, shrink), (flags, maximize, bool(decay))
+
+        def undo() -> None:
+            for name, value in before.items():
+                block.scalars[name][...] = value
+
+        def again() -> list[float]:
+            _, states, blocks = self.blocks[index]
+            if block not in blocks or not all(map(is_, map(self.state.get, self.blocks[index][0]), states)):
+                raise StaleGraph(f"{type(self).__name__}: its state was replaced after the step was captured")
+            words, flags = choose()
+            if flags != fixed or not self.fits(block):
+                undo()
+                raise StaleGraph(f"{type(self).__name__}: {fixed} was captured as flags, the step has {flags}")
+            Block.finish(block)
+            return words
+
+        words, fixed = choose()
+        flags, maximize, decays = fixed
+        return driver.state.graph.numbers_of(words, again, undo), flags, maximize, float(decays), 1.0
 
     # --- state in memory -------------------------------------------------------------------------------------
     def blocks_of(self, index: int, group: dict) -> list[Block]:

@@ -11,6 +11,7 @@ import numpy as np
 from zoo.autograd.mode import MODE, enable_grad
 from zoo.autograd.tensor import Handle, Tensor, wrap
 from zoo.ops import dtypes
+from zoo.ops.cuda.capture import refuse
 from zoo.ops.errors import GradError
 
 STEP_HOOKS: dict[str, dict] = {"before": {}, "after": {}}  # of all optimizers
@@ -47,6 +48,8 @@ def hooked(step: Callable) -> Callable:
 
     @functools.wraps(step)
     def with_hooks(self, *args, **kwargs):
+        if not self.capturable:
+            refuse(f"{type(self).__name__} computes on the host in each step")
         if self.stepping or not (self.hooks or STEP_HOOKS["before"] or STEP_HOOKS["after"]):
             return step(self, *args, **kwargs)
         for hook in (*STEP_HOOKS["before"].values(), *self.hooks_of("step_before")):
@@ -94,6 +97,7 @@ class Optimizer:
     """
 
     stepping = False  # inside a step whose hooks have run
+    capturable = False  # can a CUDA graph repeat its step?
     scalars: tuple[str, ...] = ()  # names of 0-d states, which keep their dtype and stay on the CPU
 
     def __init__(self, params: Any, defaults: dict[str, Any]):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from zoo.autograd.tensor import Tensor
+from zoo.ops.cuda.capture import refuse
 from zoo.optim.optimizer import Optimizer
 
 
@@ -84,6 +85,7 @@ class LRScheduler:
 
     def set_lrs(self, values: list[float]) -> None:
         """Sets the groups' learning rates; groups that were added after the scheduler was made keep theirs."""
+        refuse(f"{type(self).__name__} sets learning rates on the host (a replay reads them: step it outside)")
         for group, lr in zip(self.optimizer.param_groups, values, strict=False):
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(lr)
