@@ -41,6 +41,8 @@ class Plan:
     reads: int               # how many values are saved
     written: Callable | None = None         # `arrays` or `bare` on what a node saved; autograd writes it when needed
 
+ITSELF = (lambda dy: dy).__code__.co_code
+
 
 @dataclass(frozen=True, eq=False)
 class Op:
@@ -200,7 +202,7 @@ def make_plan(op: Op, wanted: int, names: tuple[str, ...]) -> Plan:
         slots = [op.differentiable.index(op.parameters[i]) for i in chosen]
     else:
         rows = {p: op.derivatives[p] for p in dict.fromkeys(op.parameters[min(i, fixed)] for i in chosen)}
-    calls, table, reads = [], {}, {}
+    calls, bare_calls, table, reads = [], [], {}, {}
     for k, (p, d) in enumerate(rows.items()):
         reads.update(dict.fromkeys(reads_of(d, gradients)))
         table[f"d{k}"] = d
@@ -208,13 +210,15 @@ def make_plan(op: Op, wanted: int, names: tuple[str, ...]) -> Plan:
         if p == star:
             slots = [i - fixed for i in chosen if i >= fixed]
         calls.append(f"*pick({call}), " if p in ("joint", star) else f"{call}, ")
+        bare_calls.append("dy, " if passes(d) else calls[-1])
     space = {"wanted": tuple(f for f, p in zip(flags, op.parameters, strict=True) if p in op.differentiable),
              "pick": lambda gs: [gs[i] for i in slots]}
     head = ", ".join((*gradients, *reads))
     body = f"lambda {head}: ({''.join(calls)})"
     backward = eval(body, {**space, **table})
     arrays = eval(body, {**space, **{k: d.forward if isinstance(d, Op) else d for k, d in table.items()}})
-    bare = eval(body, {**space, **{k: getattr(d, "bare", None) or getattr(d, "forward", d) for k, d in table.items()}})
+    bare = eval(f"lambda {head}: ({''.join(bare_calls)})",
+                {**space, **{k: getattr(d, "bare", None) or getattr(d, "forward", d) for k, d in table.items()}})
     saved = "(" + "".join(f"{spell(n, star, names, fixed)}, " for n in reads) + ")"
     edges = "(" + "".join(f"{names[i]}.node or {names[i]}, " for i in chosen) + ")"
     outputs = tuple((k, op.tracked.index(n)) for k, n in enumerate(reads) if n in op.tracked)
@@ -222,6 +226,12 @@ def make_plan(op: Op, wanted: int, names: tuple[str, ...]) -> Plan:
     save = eval(f"lambda {arguments}: ({saved}, {edges})")
     holds = any(n in op.outputs or n in op.differentiable for n in reads)
     return Plan(op, saved, edges, backward, arrays, bare, outputs, save, holds, len(reads))
+
+
+def passes(derivative: Callable) -> bool:
+    """Is it `dy` itself, as in a sum? Then a plan's `bare` need not call it: 0.15 us of the 2 that a node takes."""
+    formula = getattr(derivative, "formula", None)
+    return formula is not None and formula.__code__.co_varnames == ("dy",) and formula.__code__.co_code == ITSELF
 
 
 def parameters_of(derivative: Callable) -> tuple[str, ...]:
