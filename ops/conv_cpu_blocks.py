@@ -4,6 +4,7 @@ Images are (n, H, W, C) here. A block is cut so that its columns or tiles stay i
 """
 import math
 import threading
+from functools import cached_property
 
 import numpy as np
 
@@ -90,13 +91,21 @@ class Finish:
     """
 
     def __init__(self, bias, residual, relu: bool, y):
-        self.residual = residual
-        self.bias = None if bias is None else np.ascontiguousarray(np.broadcast_to(bias, y.shape[2:]))
-        self.zero = np.zeros(y.shape[2:], y.dtype) if relu else None
+        self.bias, self.residual, self.row = bias, residual, y.shape[2:]
+        self.zero = np.zeros(self.row, y.dtype) if relu else None
+
+    @cached_property
+    def bias_row(self):
+        return np.ascontiguousarray(np.broadcast_to(self.bias, self.row))
+
+    def taken_bias(self):
+        """(K,) the bias or None, for an algorithm that adds it itself."""
+        bias, self.bias = self.bias, None
+        return bias
 
     def __call__(self, y, images: slice, rows: slice) -> None:
         if self.bias is not None:
-            np.add(y, self.bias, out=y)
+            np.add(y, self.bias_row, out=y)
         if self.residual is not None:
             np.add(y, self.residual[images, rows], out=y)
         if self.zero is not None:

@@ -2,8 +2,8 @@
 
     y = A^T ((G w G^T) * (B^T d B)) A   for every 6x6 tile d, tiles 4 apart      (Lavin and Gray, arXiv:1509.09308)
 
-Both sides of a transform are one Kronecker product, so each is one matrix product over all tiles and channels, and the
-36 elementwise products, summed over channels, are 36 more. The two gradients are the exact adjoints of these steps.
+Both sides of a transform are one Kronecker product, so each is one matrix product for every tile, and the 36
+elementwise products, summed over channels, are 36 more. The two gradients are the exact adjoints of these steps.
 
 float32 loses about one digit: errors of 1e-5 relative to the largest result, where the direct sum has 1e-6. An inf
 makes its whole tile NaN. `zoo.backends.cpu.winograd = False` turns it off; float64 never comes here.
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, padded, scratch, sum_of
+from zoo.ops.conv_cpu_panels import panel_product, width_of
 from zoo.ops.threads import even, get_num_threads, product, run
 from zoo.ops.window import Window
 
@@ -21,33 +22,46 @@ B = np.array([[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0],
 G = np.array([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]], np.float64) / 24
 A = np.array([[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]], np.float64)  # A^T
 BB, GG, AA = (np.kron(m, m).astype(np.float32) for m in (B, G, A))     # (36, 36), (36, 9), (16, 36)
+SHIFTED = np.concatenate([AA, np.ones((16, 1), np.float32)], axis=1).reshape(TILE, TILE, 37)     # a row more: the bias
 FEW = 64                                 # tiles for each thread, below which the channels of the result are cut instead
 
 
 def kernel_of(weight):
-    """(K, C, 3, 3) -> (36, C, K)."""
+    """(K, C, 3, 3) -> panels (K / width, 36, C, width)."""
     k, c = weight.shape[:2]
-    return product(GG, weight.reshape(k * c, 9).T).reshape(36, k, c).transpose(0, 2, 1)
+    width = width_of(k)
+    return transformed(weight.reshape(k // width, width, c, 9).transpose(0, 3, 2, 1))
 
 
 def turned_kernel_of(weight):
-    """(K, C, 3, 3) -> (36, K, C), of the convolution that gives the input's gradient: turned around, from K to C."""
+    """(K, C, 3, 3) -> panels (C / width, 36, K, width), of the convolution that gives the input's gradient: turned
+    around, from K to C."""
     k, c = weight.shape[:2]
-    return product(GG[:, ::-1], weight.reshape(k * c, 9).T).reshape(36, k, c)
+    width = width_of(c)
+    return transformed(weight.reshape(k, c // width, width, 9).transpose(1, 3, 0, 2)[:, ::-1])
+
+
+def transformed(taps):
+    """(N, 9, C, width) -> (N, 36, C, width): G w G^T of every 3x3 kernel w."""
+    n, _, c, width = taps.shape
+    out = np.empty((n, 36, c, width), np.float32)
+    run(lambda k: np.matmul(GG, taps[k].reshape(9, c * width), out=out[k].reshape(36, -1)), range(n))
+    return out
 
 
 def tiles_of(x, window: Window, rows: slice, tiles: tuple[int, int]):
-    """x (n, H, W, C) -> (36, n * tiles in these rows * C): B^T d B of every tile d."""
+    """x (n, H, W, C) -> (36, n * tiles in these rows, C): B^T d B of every tile d."""
     height, width = rows.stop - rows.start, tiles[1]
     top, *rest = window.padding
     piece = window._replace(out=(height * TILE, width * TILE), padding=(top - rows.start * TILE, *rest))
     x = padded(x, piece)
     (n, _, _, c), (a, b, w, e) = x.shape, x.strides
-    view = as_strided(x, (REACH, REACH, n, height, width, c), (b, w, a, TILE * b, TILE * w, e))
+    view = as_strided(x, (n, height, width, REACH, REACH * c), (a, TILE * b, TILE * w, b, e))
     read = scratch("tiles", view.shape, x.dtype)
     np.copyto(read, view)
-    out = scratch("transformed", (36, read.size // 36), x.dtype)
-    return np.matmul(BB, read.reshape(36, -1), out=out)
+    out = scratch("transformed", (36, n * height * width, c), x.dtype)
+    np.matmul(BB, read.reshape(-1, 36, c), out=out.transpose(1, 0, 2))         # tile by tile, each in the L1 cache
+    return out
 
 
 def blocks_of(count: int, tiles: tuple[int, int], channels: int, kernel_bytes: int):
@@ -59,44 +73,48 @@ def tile_counts(window: Window) -> tuple[int, int]:
     return -(-window.out[0] // TILE), -(-window.out[1] // TILE)
 
 
-def put(results, y, rows: slice, tiles: tuple[int, int]):
-    """results (16, n * tiles * K), by their place in the tile -> y (n, P, Q, K), cut where the last tiles stand out."""
-    n, p, q, k = y.shape
-    results = results.reshape(TILE, TILE, n, rows.stop - rows.start, tiles[1], k)
-    for i in range(TILE):
-        for j in range(TILE):
-            part = y[:, TILE * rows.start + i:min(p, TILE * rows.stop):TILE, j::TILE]
-            part[...] = results[i, j, :, :part.shape[1], :part.shape[2]]
+def multiplied(read, kernel, bias, y) -> None:
+    """The tiles read, (36, n * tiles, C), times the kernel (N, 36, C, width), transformed back, into y (n, p, Q, K).
 
-
-def multiplied(read, kernel, y, rows: slice, tiles: tuple[int, int]):
-    """The tiles read, (36, P, C), times the kernel (36, C, K), transformed back into y (n, P, Q, K)."""
-    places, k = read.shape[1], kernel.shape[2]
-    products = scratch("products", (36, places, k), y.dtype)
-    np.matmul(read, kernel, out=products)
-    results = scratch("results", (16, places * k), y.dtype)
-    np.matmul(AA, products.reshape(36, -1), out=results)
-    put(results, y, rows, tiles)
+    The bias is one more product: a 37th row of the last transform's operand.
+    """
+    (n, p, q, k), places = y.shape, read.shape[1]
+    width = -(-q // TILE)
+    height, taps = places // n // width, 36 if bias is None else 37
+    products = scratch("products", (taps, places, k), y.dtype)
+    panel_product(read, kernel, products[:36])
+    if bias is not None:
+        products[36] = bias
+    whole = (p, q) == (height * TILE, width * TILE)
+    to = y if whole else scratch("results", (n, height * TILE, width * TILE, k), y.dtype)
+    products = products.reshape(taps, n, height, width, 1, k).transpose(1, 2, 3, 4, 0, 5)
+    tiled = to.reshape(n, height, TILE, width, TILE, k).transpose(0, 1, 3, 2, 4, 5)
+    np.matmul(SHIFTED[..., :taps], products, out=tiled)
+    if not whole:
+        np.copyto(y, to[:, :p, :q])
 
 
 def forward(x, kernel, window: Window, y, finish: Finish):
-    """x (N, H, W, C), kernel (36, C, K) -> y (N, P, Q, K)."""
-    tiles, (_, c, k) = tile_counts(window), kernel.shape
+    """x (N, H, W, C), kernel (K / width, 36, C, width) -> y (N, P, Q, K)."""
+    tiles, (panels, _, c, width), bias = tile_counts(window), kernel.shape, finish.taken_bias()
 
     def block(cut):
         images, rows = cut
-        read = tiles_of(x[images], window, rows, tiles).reshape(36, -1, c)
-        multiplied(read, kernel, y[images], rows, tiles)
         h = slice(TILE * rows.start, min(TILE * rows.stop, window.out[0]))
+        multiplied(tiles_of(x[images], window, rows, tiles), kernel, bias, y[images, h])
         finish(y[images, h], images, h)
 
     if len(x) * tiles[0] * tiles[1] >= FEW * get_num_threads():
         run(block, blocks_of(len(x), tiles, c, kernel.nbytes))
         return
-    rows, images = slice(0, tiles[0]), slice(0, len(x))
-    read = tiles_of(x, window, rows, tiles).reshape(36, -1, c)
-    run(lambda part: multiplied(read, kernel[..., part], y[..., part], rows, tiles), even(k, get_num_threads()))
-    finish(y, images, slice(0, window.out[0]))
+    read = tiles_of(x, window, slice(0, tiles[0]), tiles)
+
+    def channels(part):
+        k = slice(part.start * width, part.stop * width)
+        multiplied(read, kernel[part], None if bias is None else bias[k], y[..., k])
+
+    run(channels, even(panels, min(panels, get_num_threads())))
+    finish(y, slice(0, len(x)), slice(0, window.out[0]))
 
 
 def weight_grad(dy, x, window: Window):
@@ -108,7 +126,7 @@ def weight_grad(dy, x, window: Window):
         """Of one thread: the sum over its blocks of the 36 products (K, P) @ (P, C)."""
         out = np.empty((36, k, c), x.dtype)
         for i, (images, rows) in enumerate(blocks):
-            read = tiles_of(x[images], window, rows, tiles).reshape(36, -1, c)
+            read = tiles_of(x[images], window, rows, tiles)
             spread = spread_tiles(dy[images], rows, tiles).reshape(36, -1, k).transpose(0, 2, 1)
             part = scratch("products", out.shape, x.dtype) if i else out
             np.matmul(spread, read, out=part)
