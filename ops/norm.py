@@ -8,7 +8,7 @@ import numpy as np
 
 from zoo.ops.dtypes import FLOATS, HALVES, float32
 from zoo.ops.errors import DtypeError, ShapeError
-from zoo.ops.norm_cpu import NEAR, backward_sums, combined, layout, moments, scaled
+from zoo.ops.norm_cpu import NEAR, backward_sums, combined, layout, moments_of, scaled
 from zoo.ops.op import OPS, Spec, structured
 from zoo.ops.shape import cast, reshape
 
@@ -89,7 +89,7 @@ class batch_norm_train:
         x3, restore = blocked(wide(input))
         view = layout(x3.shape)
         x = x3.reshape(view.shape)
-        mean, var = moments(x, view)
+        mean, var = moments_of(x, view)
         rstd = 1 / np.sqrt(var + eps)
         factor, shift = per_channel(weight, channels, 1.0) * rstd, per_channel(bias, channels, 0.0)
         far = bool((np.abs(mean) * rstd > FAR).any())

@@ -14,7 +14,7 @@ from zoo.ops.norm import (
     statistics_dtype,
     wide,
 )
-from zoo.ops.norm_cpu import NEAR, backward_sums, combined, layout, moments, scaled
+from zoo.ops.norm_cpu import NEAR, backward_sums, combined, layout, moments_of, scaled
 from zoo.ops.op import OPS, Spec, structured
 from zoo.ops.shape import cast
 
@@ -70,7 +70,7 @@ class batch_norm_act:
         x3, restore = blocked(wide(input))
         view = layout(x3.shape)
         x = x3.reshape(view.shape)
-        mean, var = (v.astype(np.float64) for v in (running_mean, running_var)) if given else moments(x, view)
+        mean, var = (v.astype(np.float64) for v in (running_mean, running_var)) if given else moments_of(x, view)
         rest = None if residual is None else blocked(wide(residual), input)[0].reshape(view.shape)
         rstd = 1 / np.sqrt(var + eps)
         factor, shift = per_channel(weight, channels, 1.0) * rstd, per_channel(bias, channels, 0.0)

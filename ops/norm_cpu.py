@@ -116,7 +116,7 @@ def totals(view: View, block_sums) -> list[np.ndarray]:
     return [view.total(list(parts)) for parts in zip(*run(block_sums, blocks(view)), strict=True)]
 
 
-def moments(x, view: View) -> Moments:
+def moments_of(x, view: View) -> Moments:
     """Of all blocks together: from the sums of x and x^2 where their difference keeps its digits, else around the mean.
     """
     if x.dtype == float32:
