@@ -1,9 +1,10 @@
 """The backward pass. It knows nodes, edges and one clock; it knows no formula."""
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heappushpop
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from zoo.autograd.mode import ANOMALY, MODE, tick
 from zoo.autograd.saved import Variable, freed, overwritten, read, write_gradients
@@ -85,6 +86,7 @@ def run(roots, grads, *, retain_graph=False, create_graph=False, tensor, wanted=
     pending: dict[Any, Any] = {}
     found: dict[Any, Any] = {}
     heap: list = []
+    alone = None                        # a node that waits outside the heap: most often it is the only one
     waiting: Any = zip(roots, grads, strict=True)
     useful = None if wanted is None else leading_to(wanted, roots)
     outer, MODE.grad = MODE.grad, create_graph
@@ -99,27 +101,34 @@ def run(roots, grads, *, retain_graph=False, create_graph=False, tensor, wanted=
                 if g.dtype is not target.dtype and g.dtype != target.dtype:
                     g = cast(g, target.dtype)
                 if edge in pending:
-                    pending[edge] = pending[edge] + g if type(g) is np.ndarray and g.ndim else add(pending[edge], g)
+                    pending[edge] = pending[edge] + g if type(g) is ndarray and g.ndim else add(pending[edge], g)
                 else:
                     pending[edge] = g
                     if target is edge:
-                        heappush(heap, (-edge.seq, edge))
-            if not heap:
+                        if alone is None:
+                            alone = edge
+                        else:
+                            heappush(heap, (-edge.seq, edge))
+            if heap:
+                node = heappop(heap)[1] if alone is None else heappushpop(heap, (-alone.seq, alone))[1]
+            elif alone is None:
                 break
-            node = heappop(heap)[1]
-            g = pending.pop(node)
-            if not beyond and node in wanted:
+            else:
+                node = alone
+            alone, g = None, pending.pop(node)
+            asked = wanted is not None and node in wanted
+            if asked and not beyond:
                 found[node], waiting = g, ()
                 continue
             if node.hooks:
                 g = with_hooks(node.hooks, g, tensor, create_graph)
-            if useful is not None and node in wanted:
+            if asked:
                 found[node] = g
             if type(node) is Pick:
                 collect(node, g, pending, heap)
                 waiting = ()
                 continue
-            if type(g) is np.ndarray and type(node) is Node:    # what node.gradients does with it, one call sooner
+            if type(g) is ndarray and type(node) is Node:    # what node.gradients does with it, one call sooner
                 written = node.plan.written or write_gradients(node.plan)
                 waiting = zip(node.edges, written(node, retain_graph, g))  # noqa: B905  (strict costs 0.1 us)
             else:
