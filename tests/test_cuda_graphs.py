@@ -226,7 +226,7 @@ def test_the_face_of_a_graph():
     other = zoo.Generator().manual_seed(77)
     with pytest.raises(zoo.cuda.CaptureError, match="register_generator_state"), zoo.cuda.graph(g):
         zoo.rand(3, device="cuda", generator=other)
-    g.register_generator_state(other)
+    g.register_generator_state(other.manual_seed(77))
     with zoo.cuda.graph(g):
         y = zoo.rand(3, device="cuda", generator=other)
     g.replay()
@@ -248,3 +248,34 @@ def test_arguments_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match="warmup"):
         zoo.cuda.graph(len, warmup=0)
     assert issubclass(StaleGraph, RuntimeError)
+
+
+@pytest.mark.parametrize("graphed", [False, True])
+def test_a_scaler_in_a_captured_step_skips_and_adapts(graphed):
+    """Gradients that overflow in the fourth and sixth step: the scale, the counts and the weights of the plain loop."""
+    p = zoo.nn.Parameter(zoo.ones(3, device="cuda"))
+    optimizer = zoo.optim.Adam([p], lr=0.1)
+    scaler = zoo.amp.GradScaler(init_scale=8.0, growth_interval=2)
+
+    def step(x):
+        optimizer.zero_grad()
+        scaler.scale((p * x).sum()).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_([p], 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+    run = zoo.cuda.graph(step) if graphed else step
+    scales, weights = [], []
+    for i in range(8):
+        run(zoo.full((3,), float("inf") if i in (3, 5) else 2.0, device="cuda"))
+        scales.append(scaler.get_scale())
+        weights.append(p.tolist())
+    assert scales == [8, 16, 16, 8, 8, 4, 4, 8]
+    assert weights[2] == weights[3] and weights[4] == weights[5] != weights[6]
+    assert optimizer.state[p]["step"].item() == 6
+    SCALED.append((weights, scaler.state_dict()))
+    assert SCALED[0] == SCALED[-1]
+
+
+SCALED: list = []

@@ -303,7 +303,8 @@ assert optimizer.state[model[0].weight]["step"].item() == 5
 def test_a_captured_training_step(stub, tmp_path):
     """Two calls as ever, one that is recorded, and then one graph launch and the optimizer's numbers per call."""
     _, log = run(stub, tmp_path, GRAPHED)
-    calls = [log[log.index(f"-- call {i}") + 1 : log.index(f"-- {f'call {i + 1}' if i < 4 else 'end'}")] for i in range(5)]
+    marks = [log.index(f"-- {word}") for word in (*(f"call {i}" for i in range(5)), "end")]
+    calls = [log[a + 1 : b] for a, b in zip(marks, marks[1:], strict=False)]
     recorded = calls[2][calls[2].index(of(calls[2], "begin capture")[0]) + 1 : calls[2].index("end capture")]
     launches = len(of(calls[1], "launch"))
     assert launches > 10 and len(of(recorded, "launch")) == launches + 1, "and one that advances the random numbers"
@@ -313,7 +314,7 @@ def test_a_captured_training_step(stub, tmp_path):
         beside += [line] * relaxed
     others = [line for line in recorded if line not in beside]
     assert not of(others, "alloc", "free", "upload", "synchronize", "device synchronize", "download", "module")
-    assert len(of(beside, "alloc")) <= 5, "constants, the optimizer's numbers, a block in place of what the caller holds"
+    assert len(of(beside, "alloc")) <= 5, "constants, the optimizer's numbers, a block for what the caller holds"
     assert not of(calls[2][calls[2].index("end capture") :], "launch")
     for call in calls[3:]:
         assert [line.split()[0] for line in call] == ["copy", "upload", "graph"], call

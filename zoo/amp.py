@@ -1,11 +1,14 @@
 """torch.amp's names: autocast and GradScaler, for training in mixed precision."""
+import weakref
 from typing import Any
 
 import numpy as np
 
 from zoo.autograd.autocast import autocast as autocast
 from zoo.autograd.mode import no_grad
-from zoo.autograd.tensor import Tensor
+from zoo.autograd.tensor import Tensor, wrap
+from zoo.ops.cuda import CUDAGraph, driver, is_capturing
+from zoo.ops.cuda.capture import refuse
 from zoo.ops.op import OPS
 
 
@@ -44,15 +47,17 @@ class GradScaler:
         self._scale, self._growth_tracker = float(init_scale), 0
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
-        self._overflow: dict[int, bool] = {}              # id of an optimizer whose gradients are unscaled -> bad ones?
+        self._overflow: dict[int, Any] = {}               # id of an optimizer whose gradients are unscaled -> bad ones?
         self._stepped: set[int] = set()
+        self._captured: CapturedScaler | None = None      # in a CUDA graph, and after its replays
 
     def scale(self, outputs: Any) -> Any:
         """outputs (a Tensor, or nested lists and tuples of them) times the scale."""
         if not self.enabled:
             return outputs
+        self.settle()
         if isinstance(outputs, Tensor):
-            return outputs * self._scale
+            return outputs * (self.captured().number(0, outputs) if is_capturing() else self._scale)
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(self.scale(x) for x in outputs)
         raise ValueError(f"GradScaler.scale: wants Tensors or lists of them, got {type(outputs).__name__}")
@@ -70,9 +75,13 @@ class GradScaler:
             raise ValueError("Attempting to unscale FP16 gradients.")
         with no_grad():
             for g in grads:
-                g.mul_(1.0 / self._scale)
+                g.mul_(self.captured().number(1, g) if is_capturing() else 1.0 / self._scale)
         finite = [g.isfinite().all() for g in grads]
-        self._overflow[id(optimizer)] = bool(finite) and not OPS["cat"](0, *(f.reshape(1) for f in finite)).all().item()
+        good = OPS["cat"](0, *(f.reshape(1) for f in finite)).all() if finite else None
+        if is_capturing():
+            self._overflow[id(optimizer)] = good
+        else:
+            self._overflow[id(optimizer)] = good is not None and not good.item()
 
     def step(self, optimizer: Any, *args: Any, **options: Any) -> Any:
         """optimizer.step(...) on unscaled gradients, unless one of them is infinite or nan; gives what step gives."""
@@ -85,13 +94,18 @@ class GradScaler:
         if id(optimizer) not in self._overflow:
             self.unscale_(optimizer)
         self._stepped.add(id(optimizer))
+        if is_capturing():
+            self.captured().step(optimizer, self._overflow[id(optimizer)], args, options)
+            return None
         return None if self._overflow[id(optimizer)] else optimizer.step(*args, **options)
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Adapts the scale to what the steps since the last update met; or sets it to new_scale."""
         if not self.enabled:
             return
-        if new_scale is not None:
+        if is_capturing():
+            self.captured().update(new_scale)
+        elif new_scale is not None:
             self._scale = float(new_scale)
         elif not self._overflow:
             raise RuntimeError("No inf checks were recorded prior to update.")
@@ -103,8 +117,21 @@ class GradScaler:
                 self._scale, self._growth_tracker = self._scale * self._growth_factor, 0
         self._overflow, self._stepped = {}, set()
 
+    def captured(self) -> "CapturedScaler":
+        """What takes this scaler's place in the graph that is captured."""
+        graph = driver.state.graph
+        if self._captured is None or self._captured.graph() is not graph:
+            self._captured = CapturedScaler(self, graph)
+        return self._captured
+
+    def settle(self) -> None:
+        """Takes in what the last replay of a captured step found in its gradients; waits for it."""
+        if self._captured is not None and not is_capturing():
+            self._captured.settle()
+
     def get_scale(self) -> float:
         """The scale now; 1 when not enabled."""
+        self.settle()
         return self._scale if self.enabled else 1.0
 
     def is_enabled(self) -> bool:
@@ -115,6 +142,7 @@ class GradScaler:
         """Everything that is needed to go on; empty when not enabled."""
         if not self.enabled:
             return {}
+        self.settle()
         return {"scale": self._scale, "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
                 "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker}
 
@@ -131,3 +159,71 @@ class GradScaler:
         self._scale, self._growth_tracker = float(state_dict["scale"]), int(state_dict["_growth_tracker"])
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
+
+
+class CapturedScaler:
+    """A GradScaler inside of a CUDA graph.
+
+    The scale is read from device memory. A step whose gradients overflowed is skipped by the optimizer's kernel; the
+    host learns of it before the next replay, when it adapts the scale and takes back the step that it had counted.
+
+    Args:
+        scaler: whose numbers these are. graph: that is captured.
+    """
+
+    def __init__(self, scaler: GradScaler, graph: CUDAGraph):
+        self.scaler, self.graph = scaler, weakref.ref(graph)
+        self.pending = self.updates = False
+        self.steps: list[tuple[int, Tensor, list[Any]]] = []      # id of an optimizer, are its gradients good, its numbers
+        self.numbers = graph.numbers_of(self.values(), self.again, lambda: None)
+        graph.after.append(self.ran)
+
+    def values(self) -> tuple[float, float]:
+        """The scale and its inverse."""
+        return self.scaler._scale, 1.0 / self.scaler._scale
+
+    def again(self) -> tuple[float, float]:
+        """The same for the next replay."""
+        self.scaler.settle()                              # of whichever graph was replayed last
+        return self.values()
+
+    def number(self, k: int, like: Tensor) -> Tensor:
+        """The scale (0) or its inverse (1) as a 0-d tensor of a dtype."""
+        return wrap(self.numbers.view((), (), k)).to(like.dtype)
+
+    def ran(self) -> None:
+        """A replay was launched."""
+        self.pending, self.scaler._captured = True, self
+
+    def step(self, optimizer: Any, good: Tensor | None, args: tuple, options: dict) -> None:
+        """optimizer.step(...), which changes nothing where the gradients are not good."""
+        graph = self.graph()
+        assert graph is not None
+        count = len(graph.numbers)
+        if good is not None:
+            optimizer.found_inf = good.logical_not().array
+        try:
+            optimizer.step(*args, **options)
+        finally:
+            optimizer.found_inf = None
+        if good is not None:
+            self.steps.append((id(optimizer), good, graph.numbers[count:]))
+
+    def update(self, new_scale: Any) -> None:
+        """The scale is adapted when the host knows what the replay found."""
+        if new_scale is not None:
+            refuse("GradScaler.update sets a scale on the host")
+        self.updates = True
+
+    def settle(self) -> None:
+        """Reads what the last replay found, takes back skipped steps, adapts the scale."""
+        if not self.pending:
+            return
+        self.pending = False
+        for key, good, numbers in self.steps:
+            bad = self.scaler._overflow[key] = not good.item()
+            if bad:
+                for n in numbers:
+                    n.undo()
+        if self.updates:
+            self.scaler.update()

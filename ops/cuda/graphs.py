@@ -45,6 +45,7 @@ class CUDAGraph:
         self.deferred: list[tuple[int, int]] = []  # memory from before the capture that was let go inside it
         self.kept: list[Any] = []  # what recorded copies read
         self.numbers: list[Numbers] = []
+        self.after: list[Callable[[], None]] = []  # to call when a replay was launched
         self.random: list[RandomStream] = []
 
     def register_generator_state(self, generator: Any):
@@ -139,6 +140,8 @@ class CUDAGraph:
                 use(self.device)
                 check(cuda().cuGraphLaunch(self.executable, here.handle))
                 self.ran_on.add(here)
+        for call in self.after:
+            call()
 
     def pool(self) -> GraphPool | None:
         """The pool of its memory, for `graph(other, pool=...)`."""
