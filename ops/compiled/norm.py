@@ -1,0 +1,161 @@
+"""Batch normalisation of matrices (rows, channels): images with their channels side by side. See ops/norm_cpu.py.
+
+A block of rows stays in cache between the passes over it. Sums are float32 over runs of rows, float64 from there on.
+"""
+import numpy as np
+
+from zoo.ops.compiled.build import boolean, double, inline, kernel, reads, writes
+from zoo.ops.compiled.vector import LANES, chosen, fma, largest, load, splat, store
+from zoo.ops.threads import run
+
+RUN = 256                  # rows that are summed in float32
+NEAR = 2048                # elements of an array that stay in the first-level cache beside those of another
+BLOCK = 1 << 16            # elements of a block: 256 kB of each array
+BY_CHANNEL = reads(1)
+
+
+@inline
+def added(sums, c, n, value, lanes):
+    """sums[c:c + n] += value, in float64."""
+    store(lanes, 0, value, LANES)
+    for k in range(n):
+        sums[c + k] += lanes[k]
+
+
+@kernel(reads(2), writes(1, double), writes(1, double))
+def block_moments(x, mean, square):
+    """x (R, C) -> mean (C,), and in square (C,) the sums of the squared distances from it; two passes."""
+    rows, channels = x.shape
+    lanes = np.empty(LANES, np.float32)
+    mean[:], square[:] = 0, 0
+    for c in range(0, channels, LANES):
+        n = min(LANES, channels - c)
+        for start in range(0, rows, RUN):
+            s = splat(0.0)
+            for r in range(start, min(rows, start + RUN)):
+                s = s + load(x, r * channels + c, n)
+            added(mean, c, n, s, lanes)
+        for k in range(n):
+            mean[c + k] /= rows
+            lanes[k] = mean[c + k]
+        middle = load(lanes, 0, n)
+        for start in range(0, rows, RUN):
+            s = splat(0.0)
+            for r in range(start, min(rows, start + RUN)):
+                d = load(x, r * channels + c, n) - middle
+                s = fma(d, d, s)
+            added(square, c, n, s, lanes)
+        for k in range(n):
+            rest = mean[c + k] - np.float32(mean[c + k])          # what rounding the middle left
+            square[c + k] -= rows * rest * rest
+
+
+@kernel(reads(2), reads(2), reads(2), boolean, writes(2), BY_CHANNEL, writes(1, double), writes(1, double))
+def block_gradient_sums(dy, x, y, masked, g, mean, plain, weighted):
+    """plain (C,) = sum of g, weighted (C,) = sum of g * (x - mean), g being dy; all but mean (R, C).
+
+    masked: g is written, dy where y > 0, else 0.
+    """
+    rows, channels = x.shape
+    lanes = np.empty(LANES, np.float32)
+    plain[:], weighted[:] = 0, 0
+    for c in range(0, channels, LANES):
+        n, zero = min(LANES, channels - c), splat(0.0)
+        middle = load(mean, c, n)
+        for start in range(0, rows, RUN):
+            s, t = zero, zero
+            for r in range(start, min(rows, start + RUN)):
+                at = r * channels + c
+                d = load(dy, at, n)
+                if masked:
+                    d = chosen(load(y, at, n), zero, zero, d)
+                    store(g, at, d, n)
+                s = s + d
+                t = fma(d, load(x, at, n) - middle, t)
+            added(plain, c, n, s, lanes)
+            added(weighted, c, n, t, lanes)
+
+
+@kernel(reads(2), BY_CHANNEL, BY_CHANNEL, BY_CHANNEL, reads(2), boolean, boolean, writes(2))
+def block_scaled(x, mean, factor, shift, residual, more, relu, y):
+    """y (R, C) = (x - mean) * factor + shift; more: + residual (R, C); relu: at least 0. mean, factor, shift (C,)."""
+    rows, channels = x.shape
+    step = max(1, NEAR // channels)
+    for first in range(0, rows, step):
+        stop = min(rows, first + step) * channels
+        for c in range(0, channels, LANES):
+            n = min(LANES, channels - c)
+            m, f, s = load(mean, c, n), load(factor, c, n), load(shift, c, n)
+            for at in range(first * channels + c, stop, channels):
+                v = fma(load(x, at, n) - m, f, s)
+                if more:
+                    v = v + load(residual, at, n)
+                store(y, at, largest(v, splat(0.0)) if relu else v, n)
+
+
+@kernel(reads(2), reads(2), BY_CHANNEL, BY_CHANNEL, BY_CHANNEL, BY_CHANNEL, writes(2))
+def block_combined(dy, x, mean, a, b, c, y):
+    """y (R, C) = a * dy + b * (x - mean) + c; mean, a, b, c (C,)."""
+    rows, channels = x.shape
+    step = max(1, NEAR // channels)
+    for first in range(0, rows, step):
+        stop = min(rows, first + step) * channels
+        for k in range(0, channels, LANES):
+            n = min(LANES, channels - k)
+            m, f, g, s = load(mean, k, n), load(a, k, n), load(b, k, n), load(c, k, n)
+            for at in range(first * channels + k, stop, channels):
+                store(y, at, fma(load(dy, at, n), f, fma(load(x, at, n) - m, g, s)), n)
+
+
+# -- all blocks, on all threads: the functions of ops/norm_cpu.py, x (R, C) and its like without gaps
+
+def blocks(x) -> list[slice]:
+    step = max(1, BLOCK // x.shape[1])
+    return [slice(i, i + step) for i in range(0, len(x), step)]
+
+
+def moments(x) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and biased variance of each channel, float64; blocks are merged by Chan's formula, in their order."""
+    def work(part):
+        mean, square = np.empty((2, x.shape[1]))
+        block_moments(x[part], mean, square)
+        return len(x[part]), mean, square
+
+    count, mean, square = 0, np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    for n, here, squares in run(work, blocks(x)):
+        apart = here - mean
+        square += squares + apart * apart * (count * n / (count + n))
+        count += n
+        mean += apart * (n / count)
+    return mean, square / count
+
+
+def backward_sums(dy, x, mean, y=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(g, sum of g, sum of g * (x - mean)) per channel, g being dy, or with y dy where y > 0 in a new array."""
+    g = dy if y is None else np.empty_like(dy)
+    middle, behind = mean.astype(np.float32), x if y is None else y
+
+    def work(part):
+        sums = np.empty((2, x.shape[1]))
+        block_gradient_sums(dy[part], x[part], behind[part], y is not None, g[part], middle, sums[0], sums[1])
+        return sums
+
+    plain, weighted = np.add.reduce(run(work, blocks(x)))
+    return g, plain, weighted - (mean - middle) * plain
+
+
+def scaled(x, factor, shift, mean=None, residual=None, relu: bool = False):
+    """(x - mean) * factor + shift + residual, all but x and residual per channel; then relu. Into a new array."""
+    y = np.empty_like(x)
+    numbers = [np.zeros(x.shape[1], np.float32) if v is None else v.astype(np.float32) for v in (mean, factor, shift)]
+    more = x if residual is None else residual
+    run(lambda s: block_scaled(x[s], *numbers, more[s], residual is not None, relu, y[s]), blocks(x))
+    return y
+
+
+def combined(dy, x, a, b, c, mean=None, out=None):
+    """a * dy + b * (x - mean) + c, all but dy and x per channel; into `out`, which may be dy, or a new array."""
+    y = np.empty_like(x) if out is None else out
+    numbers = [np.zeros(x.shape[1], np.float32) if v is None else v.astype(np.float32) for v in (mean, a, b, c)]
+    run(lambda s: block_combined(dy[s], x[s], *numbers, y[s]), blocks(x))
+    return y

@@ -1,0 +1,206 @@
+"""The compiled functions beside what they stand for: NumPy's own paths, in float64 where sums are long."""
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.house import ROOT
+from zoo.ops import compiled as loader
+from zoo.ops import conv_cpu_winograd as tiles_of_numpy
+from zoo.ops import threads
+
+pytest.importorskip("numba", reason="the extra [numba]")
+from zoo.ops.compiled import elementwise, norm, recurrent, winograd  # noqa: E402
+
+rng = np.random.default_rng(5)
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3.0], np.float32)
+
+
+def normal(*shape):
+    return rng.standard_normal(shape, dtype=np.float32)
+
+
+def near(a, b, tolerance=1e-6):
+    """Within some roundings of the largest."""
+    assert a.shape == b.shape and np.abs(a - b).max() <= tolerance * max(1, np.abs(b).max())
+
+
+@pytest.fixture(params=[1, 2, 3])
+def count(request):
+    """With so many threads; before and after, those that the tests have."""
+    before = threads.get_num_threads()
+    threads.set_num_threads(request.param)
+    yield request.param
+    threads.set_num_threads(before)
+
+
+# -- elementwise
+
+@pytest.mark.parametrize("size", [1, 16, 37, 4096])
+def test_relu(size):
+    x, dy = np.resize(np.concatenate([SPECIAL, normal(9)]), size), np.resize(np.concatenate([normal(7), SPECIAL]), size)
+    y, d = np.empty_like(x), np.empty_like(x)
+    elementwise.relu(y, x)
+    np.testing.assert_array_equal(y, np.maximum(x, 0))
+    elementwise.relu_dx(d, dy, x)
+    np.testing.assert_array_equal(d, np.where(x <= 0, np.float32(0), dy))
+
+
+def test_tanh_of_the_recurrent_kernels():
+    """Within 6 units in the last place, odd, never beyond 1; NaN stays NaN. NumPy's own tanh is within 2."""
+    x = np.concatenate([np.linspace(-11, 11, 200_000), np.geomspace(1e-38, 1, 100_000), [0.0, -0.0, np.inf]])
+    x = x.astype(np.float32)
+    y = np.empty_like(x)
+    recurrent.tanh_of(y, x)
+    true = np.tanh(x.astype(np.float64))
+    assert (np.abs(y - true) / np.spacing(np.abs(true).astype(np.float32))).max() < 6
+    assert np.abs(y).max() <= 1 and np.signbit(y[-2]) and not np.signbit(y[-3])
+    recurrent.tanh_of(y[:1], np.array([np.nan], np.float32))
+    assert np.isnan(y[0])
+
+
+# -- batch norm
+
+@pytest.mark.parametrize("shape", [(7, 3), (1000, 16), (3001, 37), (5, 200)])
+def test_norm(shape, count):
+    x, dy, residual = normal(*shape) * 3 + 5, normal(*shape), normal(*shape)
+    x64, a, b, c = x.astype(np.float64), *normal(3, shape[1]).astype(np.float64)
+    mean, var = norm.moments(x)
+    near(mean, x64.mean(0))
+    near(var, x64.var(0))
+    y = np.maximum(x64 * a + b + residual, 0)
+    near(norm.scaled(x, a, b, residual=residual, relu=True), y)
+    near(norm.scaled(x, a, b, mean), (x64 - mean) * a + b)
+    near(norm.combined(dy, x, a, b, c, mean), a * dy + b * (x64 - mean) + c)
+    for behind in (None, residual):
+        masked = dy if behind is None else np.where(behind <= 0, 0, dy)
+        g, plain, weighted = norm.backward_sums(dy, x, mean, behind)
+        np.testing.assert_array_equal(g, masked)
+        near(plain, masked.sum(0, dtype=np.float64))
+        near(weighted, (masked * (x64 - mean)).sum(0))
+
+
+def test_moments_far_from_zero():
+    """|mean| is 10^4 standard deviations: two passes keep the digits of the variance."""
+    x = normal(5000, 5) + np.float32(1e4)
+    near(norm.moments(x)[1], x.astype(np.float64).var(0), 1e-5)
+
+
+def test_threads_do_not_change_bits():
+    x, dy = normal(20_011, 37), normal(20_011, 37)
+    found = []
+    before = threads.get_num_threads()
+    for n in (1, 2, 3):
+        threads.set_num_threads(n)
+        mean, var = norm.moments(x)
+        found.append((mean, var, *norm.backward_sums(dy, x, mean), *walked(normal_like=7)))
+    threads.set_num_threads(before)
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+# -- Winograd's transforms
+
+@pytest.mark.parametrize("shape", [(2, 12, 8, 16), (1, 13, 18, 40), (3, 4, 5, 24), (1, 1, 1, 3)])
+@pytest.mark.parametrize("padding", [(0, 0), (1, 1), (2, 0)])
+def test_winograd(shape, padding):
+    n, h, w, c = shape
+    x = normal(n, h + 3, w + 2, c)[:, 1:h + 1, 1:w + 1]                      # strides with gaps
+    rows, columns = -(-h // 4), -(-w // 4)
+    around = np.pad(x, ((0, 0), (padding[0], 8), (padding[1], 8), (0, 0)))
+    read = np.stack([around[:, i:i + 4 * rows:4, j:j + 4 * columns:4] for i in range(6) for j in range(6)])
+    out = np.empty((36, n * rows * columns, c), np.float32)
+    winograd.tiles(x, *padding, rows, columns, out)
+    near(out, (tiles_of_numpy.BB @ read.reshape(36, -1)).reshape(out.shape))
+
+    bias, residual, y = normal(c), normal(*shape), np.full(shape, np.nan, np.float32)
+    whole = (tiles_of_numpy.AA @ out.reshape(36, -1)).reshape(4, 4, n, rows, columns, c)
+    whole = whole.transpose(2, 3, 0, 4, 1, 5).reshape(n, 4 * rows, 4 * columns, c)[:, :h, :w] + bias
+    winograd.results(out, bias, y, False, False, rows, columns, y)
+    near(y, whole)
+    winograd.results(out, bias, residual, True, True, rows, columns, y)
+    near(y, np.maximum(whole + residual, 0))
+
+    winograd.spread(x, rows, columns, out)
+    dy = np.pad(x, ((0, 0), (0, 4 * rows - h), (0, 4 * columns - w), (0, 0)))
+    read = dy.reshape(n, rows, 4, columns, 4, c).transpose(2, 4, 0, 1, 3, 5).reshape(16, -1)
+    near(out, (tiles_of_numpy.AA.T @ read).reshape(out.shape))
+
+
+# -- recurrent
+
+def walked(size=37, batch=21, steps=6, normal_like=3):
+    """Outputs and states of an LSTM over a batch whose sequences end one after the other."""
+    rng = np.random.default_rng(normal_like)
+    counts = [batch - 3 * t for t in range(steps)]
+    ends = np.cumsum(counts)
+    spans = [slice(e - n, e) for e, n in zip(ends.tolist(), counts, strict=True)]
+    gates, u, h, c = (rng.standard_normal(s, dtype=np.float32)
+                      for s in ((ends[-1], 4 * size), (size, 4 * size), (batch, size), (batch, size)))
+    kept, y = np.empty((ends[-1], 2 * size), np.float32), np.empty((ends[-1], size), np.float32)
+    recurrent.walk(recurrent.lstm_walk, (gates, recurrent.packed(u), h, c, kept, y), spans, batch)
+    return y, h, c, gates, kept
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 5), (7, 40, 70), (8, 16, 64), (21, 37, 33)])
+def test_product_of_panels(shape):
+    n, k, m = shape
+    a, w = normal(n, k), normal(k, m)
+    out = np.empty((n, m), np.float32)
+    recurrent.multiply(a, recurrent.packed(w), out)
+    near(out, a.astype(np.float64) @ w)
+
+
+# -- the loader
+
+def child(code: str, **env) -> str:
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False, env=env)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_zoo_and_small_arrays_do_not_import_numba():
+    out = child("import sys, zoo; zoo.ones(8, 8).relu(); print('numba' in sys.modules)", PYTHONPATH=str(ROOT))
+    assert out.strip() == "False"
+
+
+def test_when_a_compiled_function_is_taken(monkeypatch):
+    x = np.zeros(loader.SMALL, np.float32)
+    assert loader.compiled("norm", x) is norm
+    assert loader.compiled("norm", x[1:]) is None
+    assert loader.compiled("norm", x, x.astype(np.float64)) is None
+    assert loader.compiled("norm", np.zeros(4 * x.size + 1, np.uint8)[1:].view(np.float32)) is None
+    monkeypatch.setattr(loader, "ENABLED", [False])
+    assert loader.compiled("norm", x) is None
+
+
+def test_without_numba(monkeypatch):
+    monkeypatch.setattr(loader.importlib.util, "find_spec", lambda name: None)
+    assert loader.module.__wrapped__("norm") is None
+
+
+def test_a_numba_that_does_not_load(monkeypatch):
+    def fails(name):
+        raise ImportError("Numba needs NumPy 2.3 or less")
+    monkeypatch.setattr(loader.importlib, "import_module", fails)
+    with pytest.warns(RuntimeWarning, match="needs NumPy 2.3"):
+        assert loader.module.__wrapped__("norm") is None
+
+
+READ_ONLY = """
+import numba.core.caching as caching
+def nowhere(*_): return None
+for locator in caching.CacheImpl._locator_classes: locator.from_function = nowhere
+import numpy as np
+from zoo.ops.compiled import elementwise
+x = np.array([-1.0, 2.0], np.float32)
+elementwise.relu(x, x)
+print(x)
+"""
+
+
+def test_where_no_folder_can_be_written():
+    """It compiles for this process alone."""
+    assert child(READ_ONLY, PYTHONPATH=str(ROOT)).strip() == "[0. 2.]"
