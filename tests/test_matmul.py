@@ -1,4 +1,4 @@
-"""Matrix products: every tile config of the kernel, split sums, precision, einsum against NumPy, errors."""
+"""Matrix products: precision, einsum against NumPy, errors. The kernels: test_gemm_kernels.py."""
 import numpy as np
 import pytest
 
@@ -65,48 +65,3 @@ def test_precision_takes_torchs_words():
     assert zoo.get_float32_matmul_precision() == "highest"
     with pytest.raises(ArgumentError, match="highest, high or medium"):
         zoo.set_float32_matmul_precision("low")
-
-
-def configs():
-    pytest.importorskip("triton")
-    from zoo.ops.matmul_gpu import CONFIGS
-    return [(kind, config) for kind, rows in CONFIGS.items() for _, config in rows]
-
-
-KINDS = {"half": np.float16, "tf32": np.float32, "ieee": np.float32, "double": np.float64, "integer": np.int32}
-
-
-@pytest.mark.cuda
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_tile_config_and_orientation(kind, rng, monkeypatch):
-    """Whole tiles and ragged ones, a K that 8 but not 16 divides, transposed operands without a copy."""
-    from zoo.ops import cuda, matmul_gpu
-    dtype = np.dtype(KINDS[kind])
-    monkeypatch.setattr("zoo.ops.matmul.Precision.float32", "high" if kind == "tf32" else "highest")
-    limit = {"half": 2e-3, "tf32": 2e-3, "ieee": 1e-6, "double": 1e-14, "integer": 0}[kind]
-    for name, config in configs():
-        if name != kind:
-            continue
-        monkeypatch.setitem(matmul_gpu.CONFIGS, kind, [(0, config)])
-        for m, k, n in ((config.BM, 2 * config.BK, config.BN), (config.BM + 9, 72, config.BN - 3)):
-            for turned_a, turned_b in ((False, False), (True, True), (False, True)):
-                a, b = (rng.integers(-9, 9, s).astype(dtype) if kind == "integer" else rng.normal(size=s).astype(dtype)
-                        for s in ((m, k), (k, n)))
-                x, y = (cuda.from_numpy(v.T if turned else v) for v, turned in ((a, turned_a), (b, turned_b)))
-                x, y = (v.view(v.shape[::-1], v.strides[::-1]) if turned else v
-                        for v, turned in ((x, turned_a), (y, turned_b)))
-                wanted = a.astype(np.float64) @ b.astype(np.float64)
-                error = np.abs(cuda.to_numpy(matmul(x, y)).astype(np.float64) - wanted).max()
-                assert error <= limit * np.abs(wanted).max(), (config, m, k, n, turned_a, turned_b)
-
-
-@pytest.mark.cuda
-def test_split_sums_are_repeatable(rng):
-    """A thin product is cut along K, and gives the same bits every time."""
-    from zoo.ops import cuda, matmul_gpu
-    assert matmul_gpu.split_of(1, 2048 // 32) > 1
-    x, w, b = (rng.normal(size=s).astype(np.float32) for s in ((3, 2051), (5, 2051), (5,)))
-    device = [cuda.from_numpy(v) for v in (x, w, b)]
-    first, second = (cuda.to_numpy(linear(*device)) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-    np.testing.assert_allclose(first, linear(x, w, b), rtol=1e-4, atol=1e-4)
