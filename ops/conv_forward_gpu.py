@@ -6,40 +6,52 @@ which keeps 16-byte loads and compiles one kernel for all image sizes. M = pixel
 import triton
 import triton.language as tl
 
-from zoo.ops.epilogue_gpu import finish
-from zoo.ops.matmul_gpu import tile_of
+from zoo.ops.epilogue_gpu import through
+from zoo.ops.gemm_gpu import tile_of
 from zoo.ops.pixels_gpu import divide, pixel, within
 
 SIZES = ["M", "H", "W", "CD", "KD", "P", "Q", "CgD", "KgD", "mul_pq", "shift_pq", "mul_q", "shift_q"]
 
 
 @triton.jit
-def tile_statistics(out, sums, squares, pm, M, K, rn, inside_m, inside_n, BM: tl.constexpr):
+def tile_statistics(out, sums, squares, pm, M, K, rn, inside_m, inside_n):
     """Writes for every column of a tile [BM, BN] its sum and its sum of squares about the tile's own mean.
 
     sums, squares (ceil(M / BM), K): row pm belongs to this tile, which covers min(BM, M - pm * BM) pixels.
     """
     total = tl.sum(out, 0)                                # rows beyond M are 0 where nothing was added to them
-    mean = total / tl.minimum(M - pm * BM, BM).to(tl.float32)
+    mean = total / tl.minimum(M - pm * out.shape[0], out.shape[0]).to(tl.float32)
     d = tl.where(inside_m[:, None], out - mean[None, :], 0.0)
     tl.store(sums + pm * K + rn, total, mask=inside_n)
     tl.store(squares + pm * K + rn, tl.sum(d * d, 0), mask=inside_n)
 
 
+@triton.jit
+def finish(acc, y, operands, sums, squares, rows, columns, end, inside_m, pm, M, K, STAGES: tl.constexpr,
+           STATS: tl.constexpr):
+    """The columns [BN] < end of y's rows, which begin at rows [BM], = acc [BM, BN] through STAGES; with their moments."""
+    inside_n = columns < end
+    out = through(acc, STAGES, operands, rows, columns, inside_m, inside_n).to(y.dtype.element_ty)
+    if STATS:
+        tile_statistics(out.to(tl.float32), sums, squares, pm, M, K, columns, inside_m, inside_n)
+    tl.store(y + rows[:, None] + columns[None, :], out, mask=inside_m[:, None] & inside_n[None, :])
+
+
 @triton.jit(do_not_specialize=[*SIZES, "steps", "span"])
-def fprop(x, w, y, bias, mean, var, gamma, beta, residual, sums, squares, eps: "fp64",  # noqa: F821
-          M, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mul_q, shift_q, steps, span,
+def fprop(x, w, y, operands, sums, squares, M, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mul_q, shift_q, steps,
+          span,
           DC: tl.constexpr, DK: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
           TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, COLS: tl.constexpr,
           EVEN: tl.constexpr, PADDED: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr, STATS: tl.constexpr,
-          ACT: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-          BC: tl.constexpr):
-    """y = finish(conv(x, w)): x (N, H, W, C), w (K, R, S, Cg), y (N, P, Q, K), the others as in `finish`.
+          STAGES: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+          BC: tl.constexpr, SUB: tl.constexpr):
+    """y = conv(x, w) through STAGES with operands: x (N, H, W, C), w (K, R, S, Cg), y (N, P, Q, K).
 
-    SPLIT: y is (splits, M, K), the partial sums of `span` steps each, and the rest is for `add_splits`.
+    SPLIT: y is (splits, M, K), the partial sums of `span` steps each; `add_parts` does the rest.
     STATS: sums, squares (ceil(M / BM), K) float32 get each tile's moments of y as stored (`tile_statistics`).
     `steps` of BC channels: tap by tap, or with COLS through (R, S, Cg) flattened. EVEN: BC divides Cg. C = CD*DC.
-    PADDED: some tap looks outside the image. Grid: (ceil(M / BM) * ceil(Kg / BN), groups, splits).
+    PADDED: some tap looks outside the image. SUB: 2 takes the tile through STAGES in halves, which saves registers.
+    Grid: (ceil(M / BM) * ceil(Kg / BN), groups, splits).
     """
     C, Cg, K, Kg = CD * DC, CgD * DC, KD * DK, KgD * DK
     pm, pn = tile_of(tl.program_id(0), M, Kg, BM, BN, 8)
@@ -95,40 +107,22 @@ def fprop(x, w, y, bias, mean, var, gamma, beta, residual, sums, squares, eps: "
             s = tl.where(s == S, 0, s)
     if WIDE:
         rm = rm.to(tl.int64)
-    py = y + (rm * K)[:, None] + rn_all[None, :]
-    inside = inside_m[:, None] & inside_n[None, :]
     if SPLIT:
-        tl.store(py + tl.program_id(2).to(tl.int64) * M * K, acc, mask=inside)
+        y += tl.program_id(2).to(tl.int64) * M * K
+    end = tl.program_id(1) * Kg + Kg
+    if SUB == 2:
+        low, high = acc.reshape(BM, 2, BN // 2).permute(0, 2, 1).split()
+        columns = tl.program_id(1) * Kg + pn * BN + tl.arange(0, BN // 2)
+        finish(low, y, operands, sums, squares, rm * K, columns, end, inside_m, pm, M, K, STAGES, STATS)
+        finish(high, y, operands, sums, squares, rm * K, columns + BN // 2, end, inside_m, pm, M, K, STAGES, STATS)
     else:
-        out = finish(acc, bias, mean, var, gamma, beta, residual, eps, rm * K, rn_all, inside_m, inside_n, ACT)
-        out = out.to(y.dtype.element_ty)
-        if STATS:
-            tile_statistics(out.to(tl.float32), sums, squares, pm, M, K, rn_all, inside_m, inside_n, BM)
-        tl.store(py, out, mask=inside)
-
-
-@triton.jit(do_not_specialize=["M", "splits"])
-def add_splits(parts, y, bias, mean, var, gamma, beta, residual, eps: "fp64", M, K, splits,  # noqa: F821
-               ACT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
-    """y (M, K) = finish(sum of parts (splits, M, K) in their order). Grid: (ceil(M / BM), ceil(K / BN))."""
-    rm = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
-    rn = tl.program_id(1) * BN + tl.arange(0, BN)
-    inside_m, inside_n = rm < M, rn < K
-    at = (rm * K)[:, None] + rn[None, :]
-    inside = inside_m[:, None] & inside_n[None, :]
-    acc = tl.load(parts + at, mask=inside, other=0)
-    for _ in range(1, splits):
-        parts += M.to(tl.int64) * K
-        acc += tl.load(parts + at, mask=inside, other=0)
-    out = finish(acc, bias, mean, var, gamma, beta, residual, eps, rm * K, rn, inside_m, inside_n, ACT)
-    tl.store(y + at, out.to(y.dtype.element_ty), mask=inside)
+        finish(acc, y, operands, sums, squares, rm * K, rn_all, end, inside_m, pm, M, K, STAGES, STATS)
 
 
 @triton.jit(do_not_specialize=["M", "H", "W", "KD", "P", "Q", *SIZES[9:]])
-def fprop_rows(x, w, y, bias, mean, var, gamma, beta, residual, eps: "fp64",  # noqa: F821
-               M, H, W, KD, P, Q, mul_pq, shift_pq, mul_q, shift_q,
+def fprop_rows(x, w, y, operands, M, H, W, KD, P, Q, mul_pq, shift_pq, mul_q, shift_q,
                DK: tl.constexpr, C: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
-               TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, WIDE: tl.constexpr, ACT: tl.constexpr,
+               TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr,
                ACC: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BC: tl.constexpr):
     """fprop for few channels: x (N, H, W, C), w (K, R, S, C), C a small power of two; y (N, P, Q, K).
 
@@ -158,7 +152,7 @@ def fprop_rows(x, w, y, bias, mean, var, gamma, beta, residual, eps: "fp64",  # 
         acc = tl.dot(a, b, acc, input_precision=PRECISION, out_dtype=ACC)
     if WIDE:
         rm = rm.to(tl.int64)
-    out = finish(acc, bias, mean, var, gamma, beta, residual, eps, rm * K, rn, inside_m, inside_n, ACT)
+    out = through(acc, STAGES, operands, rm * K, rn, inside_m, inside_n)
     py = y + (rm * K)[:, None] + rn[None, :]
     tl.store(py, out.to(y.dtype.element_ty), mask=inside_m[:, None] & inside_n[None, :])
 

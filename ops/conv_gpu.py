@@ -1,91 +1,101 @@
-"""Convolution on the GPU: which kernel and which tile for which shape, and the launches.
+"""Convolution on the GPU: which kernel with which tile for which shape, and the launches.
 
 Images lie as NHWC and weights as KRSC here (others are copied at the door), and results come back as NCHW views of NHWC
 memory: in a network that began channels-last, nothing is copied between layers. A pointwise convolution is a matrix
-product. Sums are cut into parts where there are too few tiles for a GPU, and added in a fixed order; tiles and cuts
-depend on shape and dtype alone, so the bits are those of every run.
+product. Sums are cut into parts where there are too few tiles for a GPU, and added in a fixed order. What is launched
+for a shape is worked out once (the `plan` functions), with the config of the committed table (gpu_configs).
 """
 import math
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import triton
 import triton.language as tl
 
 from zoo.ops import conv as contract
-from zoo.ops import cuda
+from zoo.ops import cuda, gpu_configs, scalar_gpu
 from zoo.ops.conv_depthwise_gpu import depthwise, depthwise_wgrad
-from zoo.ops.conv_forward_gpu import add_splits, fprop, fprop_rows, pad_channels
+from zoo.ops.conv_forward_gpu import fprop, fprop_rows, pad_channels
 from zoo.ops.conv_input_grad_gpu import dgrad
 from zoo.ops.conv_weight_grad_gpu import wgrad
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import float32, float64
-from zoo.ops.epilogue_gpu import identity
-from zoo.ops.matmul_gpu import add_parts, divisor, kind_of, multiply, split_of, without_bias
+from zoo.ops.epilogue_gpu import NOTHING, Epilogue, add_matrix, add_row, bits_of, epilogue, normalize, stages_of
+from zoo.ops.errors import ShapeError
+from zoo.ops.gemm_gpu import add_parts
+from zoo.ops.gpu_configs import Config
+from zoo.ops.matmul_gpu import COLUMNS, ROWS, add_up, biased, divisor, kind_of, multiply, split_of
 from zoo.ops.pixels_gpu import magic
 from zoo.ops.pointwise_gpu import contiguous_copy
-from zoo.ops.scalar_gpu import relu as relu_of
 from zoo.ops.window import Window
 
 
-class Epilogue(NamedTuple):
-    """What is done to the sums, in this order: each may be None. Vectors (K,), residual (N, P, Q, K), both dense."""
-    bias: DeviceArray | None = None
-    mean: DeviceArray | None = None
-    var: DeviceArray | None = None
-    gamma: DeviceArray | None = None
-    beta: DeviceArray | None = None
-    residual: DeviceArray | None = None
-    eps: float = 0.0
-    act: object = identity
+class Problem(NamedTuple):
+    """What a plan depends on: the window, images, channels of the image and of the result, and the arithmetic."""
+    window: Window
+    n: int
+    c: int
+    k: int
+    dtype: Any
+    kind: str
+    table: gpu_configs.Choice
 
     @property
-    def arguments(self) -> tuple:
-        return self[:7]
+    def pixels(self) -> int:
+        """Of all images of the result."""
+        return self.n * math.prod(self.window.out)
 
     @property
-    def is_bias(self) -> bool:
-        """Nothing but a bias, or nothing at all."""
-        return self[1:] == Epilogue()[1:]
+    def is_wide(self) -> bool:
+        """Whether offsets into one of the arrays need 64 bits."""
+        image, result = math.prod(self.window.image), math.prod(self.window.out)
+        weight = math.prod(self.window.kernel) * self.k * (self.c // self.window.groups)
+        return max(self.n * self.c * image, self.n * self.k * result, weight) >= 2**31
+
+    @property
+    def constants(self) -> dict:
+        """The constexprs that every kernel here takes."""
+        (r, s), (sh, sw), (dh, dw) = self.window.kernel, self.window.stride, self.window.dilation
+        return dict(R=r, S=s, SH=sh, SW=sw, TOP=self.window.padding[0], LEFT=self.window.padding[1], DH=dh, DW=dw,
+                    WIDE=self.is_wide, ACC=tl.float64 if self.dtype == float64 else tl.float32)
+
+    @property
+    def channels(self) -> tuple[dict, tuple]:
+        """What divides the channels C and K, and (C, K, C / groups, K / groups) divided by it."""
+        limit, c, k, groups = 16 // self.dtype.itemsize, self.c, self.k, self.window.groups
+        dc, dk = divisor(limit, c, c // groups), divisor(limit, k, k // groups)
+        return dict(DC=dc, DK=dk), (c // dc, k // dk, c // groups // dc, k // groups // dk)
+
+    def config(self, op: str, m: int, n: int, k: int, batch: int, *tags: str) -> Config:
+        """The table's, with sides no longer than what they cover; 16 is the least that a tensor core takes."""
+        best = gpu_configs.choose(op, self.kind, m, n, k, batch, tags)
+        covered = (max(16, triton.next_power_of_2(size)) for size in (m, n, k))
+        return Config(*map(min, best, covered), *best[3:])
+
+    def options(self, config: Config) -> dict:
+        return dict(BM=config.BM, BN=config.BN, PRECISION=self.kind if self.kind.startswith("tf32") else "ieee",
+                    num_warps=config.num_warps, num_stages=config.num_stages)
+
+    def cut(self, config: Config, tiles: int, steps: int) -> tuple[int, int]:
+        """(parts, steps of one part) of sums of that many steps."""
+        slots = gpu_configs.FAMILIES[self.table.family].multiprocessors * config.per_sm
+        span = -(-steps // split_of(tiles, steps, slots))
+        return max(1, -(-steps // span)) if span else 1, span
 
 
-class Config(NamedTuple):
-    """A tile of the result, the depth of one step, and how many warps and pipeline stages work on it."""
-    BM: int
-    BN: int
-    BK: int
-    num_warps: int
-    num_stages: int
+class Plan(NamedTuple):
+    """A prepared kernel, its grid, the numbers among its arguments, and into how many parts its sums are cut."""
+    kernel: Any
+    grid: tuple
+    numbers: tuple
+    split: int = 1
 
 
-# For each kind of arithmetic: (least number of programs, config), the first that has them; predicted, not measured.
-# 128x128 with 8 warps: 2 programs a multiprocessor (112 registers a thread, 96 KB); 128x64 with 4: 3 programs.
-CONFIGS = {
-    "half": [(132, Config(128, 128, 64, 8, 3)), (132, Config(128, 64, 64, 4, 3)), (0, Config(64, 64, 64, 4, 4))],
-    "tf32": [(132, Config(128, 128, 32, 8, 3)), (132, Config(128, 64, 32, 4, 3)), (0, Config(64, 64, 32, 4, 4))],
-    "ieee": [(0, Config(64, 64, 16, 4, 2))],
-    "double": [(0, Config(32, 32, 16, 4, 2))],
-}
-STEM = {"half": Config(128, 64, 64, 4, 3), "tf32": Config(128, 64, 32, 4, 3), **{k: CONFIGS[k][-1][1] for k in
-                                                                               ("ieee", "double")}}
-
-
-def _config_of(kind: str, m: int, n: int, depth: int, batch: int) -> Config:
-    """The largest tile that still fills a GPU and is not wider than what it covers, with sides no longer than that."""
-    def fills(least, tile):
-        return not least or -(-m // tile.BM) * -(-n // tile.BN) * batch >= least and n > tile.BN // 2
-    best = next(tile for least, tile in CONFIGS[kind] if fills(least, tile))
-    return _shrunk(best, m, n, depth)
-
-
-def _shrunk(config: Config, *needed: int) -> Config:
-    """With sides no longer than what they cover; 16 is the least that a tensor core takes."""
-    sides = (min(side, max(16, triton.next_power_of_2(n))) for side, n in zip(config[:3], needed, strict=True))
-    return Config(*sides, *config[3:])
-
-
-def _options(kind: str, config: Config) -> dict:
-    return dict(BM=config.BM, BN=config.BN, PRECISION="tf32" if kind == "tf32" else "ieee",
-                num_warps=config.num_warps, num_stages=config.num_stages)
+def _problem(window: Window, n: int, c: int, k: int, dtype) -> Problem:
+    problem = Problem(window, n, c, k, dtype, kind_of(dtype), gpu_configs.current())
+    if max(problem.pixels, n * math.prod(window.image)) >= 2**31:
+        raise ShapeError(f"convolution: wants fewer than 2**31 pixels in all images, got {n} of {window.image}")
+    return problem
 
 
 def _channels_last(x: DeviceArray) -> DeviceArray:
@@ -101,25 +111,6 @@ def _channels_first(x: DeviceArray) -> DeviceArray:
 
 def _dense(x: DeviceArray | None) -> DeviceArray | None:
     return x if x is None or x.is_contiguous else contiguous_copy(x)
-
-
-def _is_wide(*arrays: DeviceArray) -> bool:
-    """Whether offsets into one of the arrays need 64 bits."""
-    return any(a.size >= 2**31 for a in arrays)
-
-
-def _constants(window: Window, *arrays: DeviceArray) -> dict:
-    """The constexprs that every kernel here takes."""
-    (r, s), (sh, sw), (dh, dw) = window.kernel, window.stride, window.dilation
-    return dict(R=r, S=s, SH=sh, SW=sw, TOP=window.padding[0], LEFT=window.padding[1], DH=dh, DW=dw,
-                WIDE=_is_wide(*arrays), ACC=tl.float64 if arrays[0].dtype == float64 else tl.float32)
-
-
-def _channel_sizes(x: DeviceArray, c: int, k: int, groups: int) -> tuple[dict, tuple]:
-    """What divides the channels C and K, and (C, K, C / groups, K / groups) divided by it."""
-    limit = 16 // x.itemsize
-    dc, dk = divisor(limit, c, c // groups), divisor(limit, k, k // groups)
-    return dict(DC=dc, DK=dk), (c // dc, k // dk, c // groups // dc, k // groups // dk)
 
 
 def _is_depthwise(window: Window, c: int, k: int) -> bool:
@@ -150,87 +141,128 @@ def _padded(x: DeviceArray, lane: int) -> DeviceArray:
     return y
 
 
-def _run_rows(x, weight, y, window: Window, epilogue: Epilogue, lane: int):
-    """y (N, P, Q, K) from x (N, C, H, W) and weight (K, C, R, S) of few channels."""
-    n, p, q, k = y.shape
-    kind, s = kind_of(x.dtype), window.kernel[1]
-    config = _shrunk(STEM[kind], n * p * q, k, s * lane)
-    dk = divisor(16 // x.itemsize, k)
-    x, weight = _padded(x, lane), _padded(weight, lane)
-    constants = _constants(window, x, y)
+@lru_cache(4096)
+def _rows_plan(it: Problem, stages: int, lane: int) -> Plan:
+    (h, w), (p, q), s, m = it.window.image, it.window.out, it.window.kernel[1], it.pixels
+    config = it.config("conv_rows", m, it.k, s * lane, 1)
+    dk = divisor(16 // it.dtype.itemsize, it.k)
+    constants = it.constants
     del constants["DW"]
-    cuda.launch(fprop_rows, (-(-n * p * q // config.BM) * -(-k // config.BN),), x, weight, y, *epilogue.arguments,
-                n * p * q, *x.shape[1:3], k // dk, p, q, *magic(p * q), *magic(q), DK=dk, C=lane, ACT=epilogue.act,
-                BC=max(16, triton.next_power_of_2(s * lane)), **_options(kind, config), **constants)
+    kernel = cuda.prepare(fprop_rows, DK=dk, C=lane, STAGES=stages_of(stages),
+                          BC=max(16, triton.next_power_of_2(s * lane)), **it.options(config), **constants)
+    grid = (-(-m // config.BM) * -(-it.k // config.BN),)
+    return Plan(kernel, grid, (m, h, w, it.k // dk, p, q, *magic(p * q), *magic(q)))
 
 
-def _run_depthwise(x, w, y, epilogue: Epilogue, window: Window, back: bool):
-    """x and y dense NHWC, w (C, 1, R, S); back: x is dy, y is dx."""
-    n, p, q, c = y.shape
-    w = contiguous_copy(w.view((*w.shape[2:], c), (*w.strides[2:], w.strides[0])))
-    dc = divisor(16 // x.itemsize, c)
-    bc = min(64, max(16, triton.next_power_of_2(c)))
-    grid = -(-n * p * q // 16), -(-c // bc)
-    cuda.launch(depthwise, grid, x, w, y, *epilogue.arguments, n * p * q, *x.shape[1:3], c // dc, p, q, *magic(p * q),
-                *magic(q), DC=dc, ACT=epilogue.act, BACK=back, BM=16, BC=bc, **_constants(window, x, y))
-
-
-def _run_fprop(x, w, y, window: Window, epilogue: Epilogue):
-    """y (N, P, Q, K) from dense x (N, H, W, C) and w (K, R, S, Cg)."""
-    (n, p, q, k), (r, s), groups = y.shape, window.kernel, window.groups
-    kind, m, cg = kind_of(x.dtype), n * p * q, x.shape[3] // groups
+@lru_cache(4096)
+def _forward_plan(it: Problem, stages: int, has_matrix: bool) -> Plan:
+    window, m, cg, kg = it.window, it.pixels, it.c // it.window.groups, it.k // it.window.groups
+    taps, groups, (p, q) = math.prod(window.kernel), window.groups, window.out
     cols = cg < 16                                      # tap by tap, most of each product would be zeros
-    config = _config_of(kind, m, k // groups, r * s * cg if cols else cg, groups)
-    bc = config.BK
-    steps = -(-r * s * cg // bc) if cols else r * s * -(-cg // bc)
-    tiles = -(-m // config.BM) * -(-(k // groups) // config.BN)
-    split = 1 if cols else split_of(tiles * groups, steps)
-    span = -(-steps // split)
-    split = max(1, -(-steps // span)) if span else 1
-    out = y if split == 1 else cuda.empty((split, m, k), float64 if kind == "double" else float32, y.device)
-    divisors, channels = _channel_sizes(x, x.shape[3], k, groups)
-    cuda.launch(fprop, (tiles, groups, split), x, w, out, *epilogue.arguments[:6], None, None, epilogue.eps, m,
-                *x.shape[1:3], *channels[:2], p, q, *channels[2:], *magic(p * q), *magic(q), steps, span, COLS=cols,
-                EVEN=(r * s * cg if cols else cg) % bc == 0, PADDED=max(window.padding) > 0, SPLIT=split > 1,
-                STATS=False, ACT=epilogue.act, BC=bc, **_options(kind, config), **divisors,
-                **_constants(window, x, y, w))
-    if split > 1:
-        cuda.launch(add_splits, (-(-m // 16), -(-k // 64)), out, y, *epilogue.arguments, m, k, split,
-                    ACT=epilogue.act, BM=16, BN=64)
+    depth = taps * cg if cols else cg
+    tags = ["columns"] * cols + ["matrix"] * has_matrix
+    config = it.config("conv_forward", m, kg, taps * cg, groups, *tags)
+    bc = min(config.BK, max(16, triton.next_power_of_2(depth)))
+    steps = (1 if cols else taps) * -(-depth // bc)
+    tiles = -(-m // config.BM) * -(-kg // config.BN)
+    split, span = (1, steps) if cols else it.cut(config, tiles * groups, steps)
+    divisors, channels = it.channels
+    kernel = cuda.prepare(fprop, COLS=cols, EVEN=depth % bc == 0, PADDED=max(window.padding) > 0, SPLIT=split > 1,
+                          STATS=False, STAGES=stages_of(stages) if split == 1 else NOTHING.stages, BC=bc,
+                          SUB=config.sub if config.BN >= 32 else 1, **it.options(config), **divisors, **it.constants)
+    numbers = m, *window.image, *channels[:2], p, q, *channels[2:], *magic(p * q), *magic(q), steps, span
+    return Plan(kernel, (tiles, groups, split), numbers, split)
 
 
-def _convolution(input, weight, window: Window, epilogue: Epilogue) -> DeviceArray:
+def _run_forward(plan: Plan, x, w, y, after: Epilogue):
+    """y (N, P, Q, K) from dense x (N, H, W, C) and w (K, R, S, Cg)."""
+    if plan.split == 1:
+        plan.kernel(plan.grid, x, w, y, after.operands, None, None, *plan.numbers)
+        return
+    k, parts = y.shape[3], _parts_for(y, plan.split)
+    m, dk = y.size // k, divisor(16 // y.itemsize, k)
+    plan.kernel(plan.grid, x, w, parts, (), None, None, *plan.numbers)
+    cuda.launch(add_parts, (-(-m // ROWS), -(-k // COLUMNS)), parts, y, after.operands, m, k // dk, plan.split, DN=dk,
+                STAGES=after.stages, BM=ROWS, BN=COLUMNS)
+
+
+@lru_cache(4096)
+def _depthwise_plan(it: Problem, stages: int, back: bool) -> Plan:
+    """back: the input gradient, which walks over the image and reads the result."""
+    (h, w), (p, q), c = it.window.image, it.window.out, it.c
+    read, written = ((p, q), (h, w)) if back else ((h, w), (p, q))
+    bc, dc = min(64, max(16, triton.next_power_of_2(c))), divisor(16 // it.dtype.itemsize, c)
+    m = it.n * math.prod(written)
+    kernel = cuda.prepare(depthwise, DC=dc, STAGES=stages_of(stages), BACK=back, BM=16, BC=bc, **it.constants)
+    numbers = m, *read, c // dc, *written, *magic(math.prod(written)), *magic(written[1])
+    return Plan(kernel, (-(-m // 16), -(-c // bc)), numbers)
+
+
+def _run_depthwise(it: Problem, x, w, y, after: Epilogue, back: bool):
+    """x and y dense NHWC, w (C, 1, R, S); back: x is dy, y is dx."""
+    plan = _depthwise_plan(it, id(after.stages), back)
+    w = contiguous_copy(w.view((*w.shape[2:], it.c), (*w.strides[2:], w.strides[0])))
+    plan.kernel(plan.grid, x, w, y, after.operands, *plan.numbers)
+
+
+def _convolution(input, weight, window: Window, after: Epilogue, has_matrix: bool = False) -> DeviceArray:
     """(N, K, P, Q) in NHWC memory."""
     (p, q), n, k, c = window.out, input.shape[0], weight.shape[0], input.shape[1]
     y = cuda.empty((n, p, q, k), input.dtype, input.device)
     if not y.size:
         return _channels_first(y)
-    lane = _lane(window, c)
+    it, lane = _problem(window, n, c, k, input.dtype), _lane(window, c)
     if _is_depthwise(window, c, k):
-        _run_depthwise(_channels_last(input), weight, y, epilogue, window, False)
+        _run_depthwise(it, _channels_last(input), weight, y, after, False)
     elif lane:
-        _run_rows(input, weight, y, window, epilogue, lane)
-    elif _is_product(window) and c and epilogue.is_bias:
+        plan = _rows_plan(it, id(after.stages), lane)
+        plan.kernel(plan.grid, _padded(input, lane), _padded(weight, lane), y, after.operands, *plan.numbers)
+    elif _is_product(window) and c:
         x, w = _channels_last(input), _channels_last(weight)
-        y = multiply(x.view((n * p * q, c), (c, 1)), w.view((c, k), (1, c)), (n * p * q, k), epilogue.bias)
+        y = multiply(x.view((n * p * q, c), (c, 1)), w.view((c, k), (1, c)), (n * p * q, k), after,
+                     has_matrix=has_matrix)
         y = y.view((n, p, q, k), cuda.contiguous_strides((n, p, q, k)))
     else:
-        _run_fprop(_channels_last(input), _channels_last(weight), y, window, epilogue)
+        plan = _forward_plan(it, id(after.stages), has_matrix)
+        _run_forward(plan, _channels_last(input), _channels_last(weight), y, after)
     return _channels_first(y)
 
 
 def conv2d(input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     window = contract.conv2d_window("conv2d", input, weight, bias, stride, padding, dilation, groups)
-    return _convolution(input, weight, window, Epilogue(_dense(bias)))
+    return _convolution(input, weight, window, biased(_dense(bias)))
 
 
 def conv2d_norm_act(input, weight, bias=None, mean=None, var=None, norm_weight=None, norm_bias=None, residual=None,
                     relu=False, eps=1e-5, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     window = contract.norm_act_window(input, weight, bias, mean, var, norm_weight, norm_bias, residual, stride,
                                       padding, dilation, groups)
-    vectors = map(_dense, (bias, mean, var, norm_weight, norm_bias))
-    residual = None if residual is None else _channels_last(residual)
-    return _convolution(input, weight, window, Epilogue(*vectors, residual, eps, relu_of if relu else identity))
+    pairs: list = []
+    if mean is not None:
+        pairs.append((normalize, (*map(_dense, (mean, var, norm_weight, norm_bias, bias)), bits_of(eps))))
+    elif bias is not None:
+        pairs.append((add_row, _dense(bias)))
+    if residual is not None:
+        pairs.append((add_matrix, _channels_last(residual)))
+    if relu:
+        pairs.append((scalar_gpu.relu, None))
+    return _convolution(input, weight, window, epilogue(*pairs), residual is not None)
+
+
+@lru_cache(4096)
+def _input_grad_plan(it: Problem, stages: int) -> Plan:
+    window, cg, kg = it.window, it.c // it.window.groups, it.k // it.window.groups
+    (h, w), (sh, sw), (p, q), groups = window.image, window.stride, window.out, window.groups
+    high, wide = -(-h // sh), -(-w // sw)
+    m = it.n * high * wide
+    config = it.config("conv_input_grad", m, cg, kg * math.prod(window.kernel), sh * sw * groups)
+    bk = min(config.BK, max(16, triton.next_power_of_2(kg)))
+    divisors, channels = it.channels
+    steps = [stride // math.gcd(stride, d) for stride, d in zip(window.stride, window.dilation, strict=True)]
+    kernel = cuda.prepare(dgrad, RSTEP=steps[0], SSTEP=steps[1], EVEN=kg % bk == 0, BK=bk, STAGES=stages_of(stages),
+                          **it.options(config), **divisors, **it.constants)
+    grid = -(-m // config.BM) * -(-cg // config.BN), sh * sw, groups
+    return Plan(kernel, grid, (it.n, h, w, *channels[:2], p, q, *channels[2:], *magic(high * wide), *magic(wide)))
 
 
 def _input_gradient(dy, weight, bias, window: Window):
@@ -240,24 +272,16 @@ def _input_gradient(dy, weight, bias, window: Window):
     dx = cuda.empty((n, h, w, c), dy.dtype, dy.device)
     if not dx.size:
         return _channels_first(dx)
-    dy, bias = _channels_last(dy), _dense(bias)
+    it, dy, after = _problem(window, n, c, k, dy.dtype), _channels_last(dy), biased(_dense(bias))
     if _is_depthwise(window, c, k):
-        _run_depthwise(dy, weight, dx, Epilogue(bias), window, True)
+        _run_depthwise(it, dy, weight, dx, after, True)
         return _channels_first(dx)
     weights = _channels_last(weight)
     if _is_product(window) and k:
-        dx = multiply(dy.view((n * h * w, k), (k, 1)), weights.view((k, c), (c, 1)), (n * h * w, c), bias)
+        dx = multiply(dy.view((n * h * w, k), (k, 1)), weights.view((k, c), (c, 1)), (n * h * w, c), after)
         return _channels_first(dx.view((n, h, w, c), cuda.contiguous_strides((n, h, w, c))))
-    (sh, sw), (p, q) = window.stride, window.out
-    high, wide = -(-h // sh), -(-w // sw)
-    kind, m = kind_of(dy.dtype), n * high * wide
-    config = _config_of(kind, m, c // groups, k // groups, sh * sw * groups)
-    divisors, channels = _channel_sizes(dx, c, k, groups)
-    grid = -(-m // config.BM) * -(-(c // groups) // config.BN), sh * sw, groups
-    steps = [s // math.gcd(s, d) for s, d in zip(window.stride, window.dilation, strict=True)]
-    cuda.launch(dgrad, grid, dy, weights, dx, bias, n, h, w, *channels[:2], p, q, *channels[2:], *magic(high * wide),
-                *magic(wide), RSTEP=steps[0], SSTEP=steps[1], EVEN=(k // groups) % config.BK == 0, BK=config.BK,
-                **_options(kind, config), **divisors, **_constants(window, dy, dx, weights))
+    plan = _input_grad_plan(it, id(after.stages))
+    plan.kernel(plan.grid, dy, weights, dx, after.operands, *plan.numbers)
     return _channels_first(dx)
 
 
@@ -280,52 +304,51 @@ def conv2d_weight_grad(grad, input, kernel, stride=(1, 1), padding=(0, 0), dilat
         dw = cuda.empty((k, c // groups, r, s), grad.dtype, grad.device)
         cuda.fill_bytes(dw, 0)
         return dw
-    dy = _channels_last(grad)
+    it, dy = _problem(window, grad.shape[0], c, k, grad.dtype), _channels_last(grad)
     if _is_depthwise(window, c, k):
-        dw = _sum_depthwise(dy, _channels_last(input), window)
+        dw = _sum_depthwise(it, dy, _channels_last(input))
         return contiguous_copy(dw.view((c, 1, r, s), (1, 1, s * c, c)))
     if _is_product(window):
         x = _channels_last(input)
         dw = multiply(dy.view((k, m), (1, k)), x.view((m, c), (c, 1)), (k, c))
         return dw.view((k, c, 1, 1), (c, 1, 1, 1))
     lane = _lane(window, c)
-    dw = _sum_products(dy, _padded(input, lane) if lane else _channels_last(input), window)
-    return contiguous_copy(dw.view((k, c // groups, r, s), tuple(dw.strides[d] for d in (0, 3, 1, 2))))
+    it, x = (it._replace(c=lane), _padded(input, lane)) if lane else (it, _channels_last(input))
+    dw = cuda.empty((k, r, s, it.c // window.groups), grad.dtype, grad.device)
+    plan = _weight_grad_plan(it)
+    parts = _parts_for(dw, plan.split)
+    plan.kernel(plan.grid, dy, x, parts, *plan.numbers)
+    dw = _added(parts, dw)
+    return contiguous_copy(dw.view((k, c // window.groups, r, s), tuple(dw.strides[d] for d in (0, 3, 1, 2))))
 
 
-def _sum_products(dy, x, window: Window) -> DeviceArray:
-    """(K, R, S, C / groups) from dense dy (N, P, Q, K) and x (N, H, W, C)."""
-    (n, p, q, k), (r, s), groups = dy.shape, window.kernel, window.groups
-    kind, m, cg = kind_of(x.dtype), n * p * q, x.shape[3] // groups
+@lru_cache(4096)
+def _weight_grad_plan(it: Problem) -> Plan:
+    window, m, cg, kg = it.window, it.pixels, it.c // it.window.groups, it.k // it.window.groups
+    taps, groups, (p, q) = math.prod(window.kernel), window.groups, window.out
     cols = cg if cg < 16 else 0
-    width, copies = (r * s * cg, 1) if cols else (cg, r * s)
-    # the cut over pixels makes more programs of the same tile, each of at least 4 steps
-    config = _config_of(kind, k // groups, width, m, copies * groups * min(64, max(1, m // 256)))
-    tiles = -(-(k // groups) // config.BM) * -(-width // config.BN) * copies
-    split = split_of(tiles * groups, -(-m // config.BK))
-    span = -(-m // (split * config.BK)) * config.BK
-    split = -(-m // span)
-    divisors, channels = _channel_sizes(x, x.shape[3], k, groups)
-    dw = cuda.empty((k, r, s, cg), dy.dtype, dy.device)
-    parts = _parts_for(dw, split)
-    cuda.launch(wgrad, (tiles, split, groups), dy, x, parts, m, *x.shape[1:3], *channels[:2], p, q, *channels[2:],
-                *magic(p * q), *magic(q), span, COLS=cols, BK=config.BK, **_options(kind, config), **divisors,
-                **_constants(window, dy, x))
-    return _added(parts, dw)
+    width, copies = (taps * cg, 1) if cols else (cg, taps)
+    # the cut over pixels makes more programs of the same tile, each of 4 steps and more
+    batch = copies * groups * min(64, max(1, m // 256))
+    config = it.config("conv_weight_grad", kg, width, m, batch, *["columns"] * bool(cols))
+    tiles = -(-kg // config.BM) * -(-width // config.BN) * copies
+    split, span = it.cut(config, tiles * groups, -(-m // config.BK))
+    divisors, channels = it.channels
+    kernel = cuda.prepare(wgrad, COLS=cols, BK=config.BK, **it.options(config), **divisors, **it.constants)
+    numbers = m, *window.image, *channels[:2], p, q, *channels[2:], *magic(p * q), *magic(q), span * config.BK
+    return Plan(kernel, (tiles, split, groups), numbers, split)
 
 
-def _sum_depthwise(dy, x, window: Window) -> DeviceArray:
-    """(R, S, C)"""
-    (r, s), (p, q), (n, _, _, c) = window.kernel, window.out, x.shape
-    dc, m = divisor(16 // x.itemsize, c), n * p * q
-    bc = min(64, max(16, triton.next_power_of_2(c)))
+def _sum_depthwise(it: Problem, dy, x) -> DeviceArray:
+    """(R, S, C) from dense dy (N, P, Q, C) and x (N, H, W, C)."""
+    (r, s), (p, q), c, m = it.window.kernel, it.window.out, it.c, it.pixels
+    bc, dc = min(64, max(16, triton.next_power_of_2(c))), divisor(16 // it.dtype.itemsize, c)
     split = split_of(r * s * -(-c // bc), -(-m // 32))
     span = -(-m // (split * 32)) * 32
-    split = -(-m // span)
     dw = cuda.empty((r, s, c), x.dtype, x.device)
-    parts = _parts_for(dw, split)
-    cuda.launch(depthwise_wgrad, (r * s, split, -(-c // bc)), dy, x, parts, m, *x.shape[1:3], c // dc, p, q, span,
-                *magic(p * q), *magic(q), DC=dc, BM=32, BC=bc, **_constants(window, dy, x))
+    parts = _parts_for(dw, -(-m // span))
+    cuda.launch(depthwise_wgrad, (r * s, -(-m // span), -(-c // bc)), dy, x, parts, m, *it.window.image, c // dc, p, q,
+                span, *magic(p * q), *magic(q), DC=dc, BM=32, BC=bc, **it.constants)
     return _added(parts, dw)
 
 
@@ -337,7 +360,4 @@ def _parts_for(total: DeviceArray, split: int) -> DeviceArray:
 
 def _added(parts: DeviceArray, total: DeviceArray) -> DeviceArray:
     """total = sum of parts along the first dimension, in order."""
-    if parts is not total:
-        cuda.launch(add_parts, (-(-total.size // 1024),), parts, total, None, total.size, 1, parts.shape[0],
-                    EPILOGUE=without_bias, BLOCK=1024)
-    return total
+    return total if parts is total else add_up(parts, total)

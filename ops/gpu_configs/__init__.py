@@ -137,6 +137,12 @@ def parse(table: dict) -> list[Row]:
     return rows
 
 
+def dumped(table: dict) -> str:
+    """A family's file, a row a line."""
+    rows = ",\n".join(f"  {json.dumps(row)}" for row in table["rows"])
+    return f'{{"family": {json.dumps(table["family"])},\n "rows": [\n{rows}\n ]}}\n'
+
+
 @cache
 def rows_of(name: str) -> list[Row]:
     """A family's rows, in order."""
