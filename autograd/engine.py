@@ -89,7 +89,9 @@ def run(roots, grads, *, retain_graph=False, create_graph=False, tensor, wanted=
     alone = None                        # a node that waits outside the heap: most often it is the only one
     waiting: Any = zip(roots, grads, strict=True)
     useful = None if wanted is None else leading_to(wanted, roots)
-    outer, MODE.grad = MODE.grad, create_graph
+    outer = MODE.recording
+    if outer is not create_graph:
+        MODE.grad = create_graph
     try:
         while True:
             for edge, g in waiting:
@@ -139,7 +141,8 @@ def run(roots, grads, *, retain_graph=False, create_graph=False, tensor, wanted=
         for leaf, g in pending.items():
             found[leaf] = with_hooks(leaf.hooks, g, tensor, create_graph) if leaf.hooks and beyond else g
     finally:
-        MODE.grad = outer
+        if outer is not create_graph:
+            MODE.grad = outer
     return found
 
 

@@ -2,6 +2,7 @@
 import functools
 import itertools
 import threading
+from threading import get_ident
 
 tick = itertools.count(1).__next__  # one clock for nodes and for writes in place: what is later has the higher number
 
@@ -23,7 +24,7 @@ class Mode(threading.local):
     @grad.setter
     def grad(self, on: bool) -> None:
         self.recording = on
-        (PAUSED.discard if on else PAUSED.add)(threading.get_ident())
+        (PAUSED.discard if on else PAUSED.add)(get_ident())
 
 
 MODE = Mode()

@@ -14,7 +14,7 @@ from zoo.ops.dtypes import COMPLEX, HALVES, INEXACT, INTS, float32, rank, result
 from zoo.ops.errors import DtypeError, ShapeError
 from zoo.ops.fast_cpu import INTO
 from zoo.ops.op import OPS, Op, Spec, signature
-from zoo.ops.pieces import WHOLE, on_pieces, written
+from zoo.ops.pieces import WHOLE, on_pieces
 
 NUMPY = scalar.NAMES                       # what the free names of a formula mean on ndarrays
 DIRECT = {                                 # dtypes on which the bare formula gives the right dtype by itself
@@ -48,7 +48,7 @@ def in_numpy(formula: Callable, name: str = "") -> Callable:
 
 def of_any_size(fn: Callable, into: Callable | None) -> Callable:
     """fn, an elementwise function of arrays and options; on large ones in pieces, and by `into` on float32."""
-    ndarray = np.ndarray
+    ndarray, empty_like = np.ndarray, np.empty_like
 
     def plain(*xs):
         x = xs[0]
@@ -60,7 +60,9 @@ def of_any_size(fn: Callable, into: Callable | None) -> Callable:
             return plain(*xs)
         if x.size > WHOLE:
             return on_pieces(fn, into, xs)
-        return written(into, xs)
+        y = empty_like(xs[-1])
+        into(y, *xs)
+        return y
     return fast if into else plain
 
 
