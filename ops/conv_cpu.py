@@ -12,6 +12,7 @@ from zoo.ops import conv_cpu_columns as by_columns
 from zoo.ops import conv_cpu_depthwise as by_channel
 from zoo.ops import conv_cpu_winograd as by_winograd
 from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, nhwc
+from zoo.ops.conv_cpu_panels import panel_product, product_by_panels
 from zoo.ops.dtypes import float32
 from zoo.ops.threads import SINGLE, get_num_threads, product, run
 from zoo.ops.window import Window
@@ -26,34 +27,29 @@ class Algorithm(NamedTuple):
     forward: Callable
 
 
-def pointwise_kernel(weight, window: Window):
-    """(K, C, 1, 1) -> (C, K)."""
-    return weight.reshape(len(weight), -1).T
-
-
 def pointwise_forward(x, kernel, window: Window, y, finish: Finish):
-    x, (p, q), (c, k) = x[:, ::window.stride[0], ::window.stride[1]], window.out, kernel.shape
-    everything = slice(0, len(x)), slice(0, p)
+    """x (N, H, W, C), kernel (K / width, 1, C, width) -> y (N, P, Q, K)."""
+    x, (p, q), (c, k) = x[:, ::window.stride[0], ::window.stride[1]], window.out, (x.shape[3], y.shape[3])
 
     def block(cut):
         rows = flat(x[cut])
-        np.matmul(rows, kernel, out=y[cut].reshape(*rows.shape[:-1], k))
+        panel_product(rows, kernel, y[cut].reshape(*rows.shape[:-1], k))
         finish(y[cut], *cut)
 
     if len(x) * p * q < by_columns.FEW * get_num_threads():
-        product(x.reshape(-1, c), kernel, out=y.reshape(-1, k))
-        finish(y, *everything)
+        product_by_panels(x.reshape(1, -1, c), kernel, y.reshape(1, -1, k))
+        finish(y, slice(0, len(x)), slice(0, p))
     else:
         run(block, cuts(len(x), p, q * max(c, k) * x.itemsize, max(BLOCK, kernel.nbytes)))
 
 
 def flat(x):
-    """(n, H, W, C) -> (n * H * W, C), or (n, H * W, C) where only that is possible without a copy (NCHW memory)."""
+    """(n, H, W, C) -> (1, n * H * W, C), or (n, H * W, C) where only that is possible without a copy (NCHW memory)."""
     n, h, w, c = x.shape
-    return x.reshape(n * h * w, c) if x.flags.c_contiguous else x.reshape(n, h * w, c)
+    return x.reshape(1, n * h * w, c) if x.flags.c_contiguous else x.reshape(n, h * w, c)
 
 
-POINTWISE = Algorithm(pointwise_kernel, pointwise_forward)
+POINTWISE = Algorithm(by_columns.column_kernel, pointwise_forward)
 ROWS = Algorithm(by_columns.row_kernel, by_columns.forward_rows)
 COLUMNS = Algorithm(by_columns.column_kernel, by_columns.forward_columns)
 DEPTHWISE = Algorithm(by_channel.kernel_of, by_channel.forward)

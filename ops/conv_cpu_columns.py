@@ -6,7 +6,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from zoo.ops.conv_cpu_blocks import BLOCK, Finish, padded, pieces, scratch, sum_of
-from zoo.ops.threads import even, get_num_threads, product, run
+from zoo.ops.conv_cpu_panels import panel_product, product_by_panels, width_of
+from zoo.ops.threads import even, get_num_threads, run
 from zoo.ops.window import Window
 
 FEW = 64                                 # places for each thread, below which the channels of the result are cut
@@ -40,9 +41,13 @@ def row_kernel(weight, window: Window):
 
 
 def column_kernel(weight, window: Window):
-    """(K, Cg, R, S) -> (G, R * S * Cg, Kg), without a copy if the weight lies as KRSC."""
+    """(K, Cg, R, S) -> panels (Kg / width, G, R * S * Cg, width)."""
     (k, c, r, s), g = weight.shape, window.groups
-    return weight.transpose(0, 2, 3, 1).reshape(g, k // g, r * s * c).transpose(0, 2, 1)
+    width = width_of(k // g)
+    panels = weight.reshape(g, -1, width, c, r, s).transpose(1, 0, 4, 5, 3, 2)
+    out = np.empty(panels.shape, weight.dtype)
+    run(lambda n: np.copyto(out[n], panels[n]), range(len(panels)))
+    return out.reshape(-1, g, r * s * c, width)
 
 
 def forward_rows(x, kernel, window: Window, y, finish: Finish):
@@ -65,20 +70,19 @@ def forward_rows(x, kernel, window: Window, y, finish: Finish):
 
 
 def forward_columns(x, kernel, window: Window, y, finish: Finish):
-    """x (N, H, W, C), kernel (G, R * S * Cg, Kg) -> y (N, P, Q, K)."""
+    """x (N, H, W, C), kernel (Kg / width, G, R * S * Cg, width) -> y (N, P, Q, K)."""
     g, k, (p, q) = window.groups, y.shape[3], window.out
 
     def block(cut):
         n, h, piece = cut
-        out = y[n, h].reshape(-1, g, k // g).transpose(1, 0, 2)
-        np.matmul(columns(x[n], piece), kernel, out=out)
+        panel_product(columns(x[n], piece), kernel, y[n, h].reshape(-1, g, k // g).transpose(1, 0, 2))
         finish(y[n, h], n, h)
 
     if g == 1 and len(x) * p * q < FEW * get_num_threads():
-        product(columns(x, window)[0], kernel[0], out=y.reshape(-1, k))
+        product_by_panels(columns(x, window), kernel, y.reshape(1, -1, k))
         finish(y, slice(0, len(x)), slice(0, p))
         return
-    row = q * kernel.shape[0] * kernel.shape[1] * x.itemsize
+    row = q * kernel.shape[1] * kernel.shape[2] * x.itemsize
     run(block, pieces(len(x), window, row, max(BLOCK, kernel.nbytes)))
 
 

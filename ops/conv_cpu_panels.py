@@ -9,6 +9,7 @@ and a product takes one panel and as many rows as are small.
 import numpy as np
 
 from zoo.ops.conv_cpu_blocks import scratch
+from zoo.ops.threads import even, get_num_threads, run
 
 SMALL = 1_000_000                        # OpenBLAS's border: multiplications of a product whose operands stay in place
 WIDTHS = 64, 48, 32                      # columns of a panel: whole registers, few enough that many rows fit
@@ -19,13 +20,6 @@ DEPTH = 512                              # of the summed dimension at once, if R
 def width_of(columns: int) -> int:
     """Columns of a panel: what divides them all, else all of them."""
     return next((w for w in WIDTHS if columns % w == 0), columns)
-
-
-def panels_of(kernel):
-    """(..., C, K) -> (K / width, ..., C, width), side by side in memory."""
-    width = width_of(kernel.shape[-1])
-    kernel = kernel.reshape(*kernel.shape[:-1], -1, width)
-    return np.ascontiguousarray(np.moveaxis(kernel, -2, 0))
 
 
 def panel_product(a, panels, out) -> None:
@@ -41,6 +35,16 @@ def panel_product(a, panels, out) -> None:
     for k in range(n):
         by_rows(a, panels[k].reshape(1, c // depth, depth, width), parts[:, :, None])
         np.add.reduce(parts, axis=0, out=out[0, :, k])
+
+
+def product_by_panels(a, panels, out) -> None:
+    """The same on all threads, each with its share of the panels: for few rows."""
+    n, width = len(panels), panels.shape[3]
+
+    def share(part):
+        panel_product(a, panels[part], out[..., part.start * width:part.stop * width])
+
+    run(share, even(n, min(n, get_num_threads())))
 
 
 def by_rows(a, panels, out) -> None:
