@@ -6,7 +6,7 @@
 Of each kernel and formula it compiles three of the recorded variants, spread over the dtypes; all with `--most 0`.
 
 Prints, per kernel and architecture: how many specialisations, the most registers, stack bytes (spills lie there) and
-shared memory among them, and which tensor core instruction they use.
+shared memory among them, the fewest programs that fit a multiprocessor, and which tensor core instruction they use.
 """
 
 import argparse
@@ -19,6 +19,8 @@ import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+
+from occupancy import RESERVED, occupancy
 
 MMA = "wgmma.mma_async", "tcgen05.mma", "mma.sync"
 USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
@@ -94,9 +96,11 @@ def compile_one(job: tuple[str, int, int]) -> dict:
         report |= {
             "registers": registers,
             "stack": stack,
-            "shared": built.metadata.shared + static,
+            "shared": built.metadata.shared + (static - RESERVED if arch >= 90 else static),  # from 90 on it is counted
+            "warps": built.metadata.num_warps,
             "mma": next((name for name in MMA if name in ptx), ""),
         }
+        report["programs"] = occupancy(arch, registers, report["shared"], report["warps"])
     except Exception as e:
         report["error"] = f"{type(e).__name__}: {e}"
         report["constexprs"] = row["constexprs"]
@@ -109,11 +113,13 @@ def table(reports: list[dict]) -> str:
     for r in reports:
         if "error" not in r:
             groups.setdefault((r["kernel"].partition(" ")[0], r["arch"]), []).append(r)
-    lines = [f"{'kernel':60} {'sm':>4} {'count':>6} {'regs':>5} {'stack':>6} {'shared':>7}  tensor cores"]
+    lines = [f"{'kernel':60} {'sm':>4} {'count':>6} {'regs':>5} {'stack':>6} {'shared':>7} "
+             f"{'programs':>8}  tensor cores"]
     for (kernel, arch), rs in sorted(groups.items()):
         most = [max(r[k] for r in rs) for k in ("registers", "stack", "shared")]
         mma = ", ".join(sorted({r["mma"] for r in rs} - {""}))
-        lines.append(f"{kernel:60} {arch:>4} {len(rs):>6} {most[0]:>5} {most[1]:>6} {most[2]:>7}  {mma}")
+        programs = min(r["programs"] for r in rs)
+        lines.append(f"{kernel:60} {arch:>4} {len(rs):>6} {most[0]:>5} {most[1]:>6} {most[2]:>7} {programs:>8}  {mma}")
     return "\n".join(lines)
 
 

@@ -157,6 +157,31 @@ def chosen(name: str, op: str, kind: str, m: int, n: int, k: int, batch: int, ta
     raise KernelError(f"{op}: the table of {name} has no config for {kind}, {m} x {n} x {k}")
 
 
+class Query(NamedTuple):
+    """What `choose` was asked."""
+    op: str
+    kind: str
+    M: int
+    N: int
+    K: int
+    batch: int
+    tags: frozenset
+
+
+heard: list[Query] | None = None
+
+
+@contextlib.contextmanager
+def listening():
+    """Inside, gathers what is asked of the table: `python -m zoo.ops.tune` writes rows that answer just that."""
+    global heard
+    before, heard = heard, []
+    try:
+        yield heard
+    finally:
+        heard = before
+
+
 def choose(op: str, kind: str, m: int, n: int, k: int, batch: int = 1, tags: Iterable[str] = ()) -> Config:
     """The config for a product (m, k) @ (k, n) of a batch, on the current device.
 
@@ -170,5 +195,7 @@ def choose(op: str, kind: str, m: int, n: int, k: int, batch: int = 1, tags: Ite
         >>> choose("gemm", "half", 8192, 8192, 8192).num_warps      # doctest: +SKIP
         8
     """
-    now = current()
-    return now.config or chosen(now.family, op, kind, m, n, k, batch, frozenset(tags))
+    now, query = current(), Query(op, kind, m, n, k, batch, frozenset(tags))
+    if heard is not None:
+        heard.append(query)
+    return now.config or chosen(now.family, *query)

@@ -1,0 +1,155 @@
+"""Measures candidate tile configs on the GPU at hand and writes the best into the committed table.
+
+    python -m zoo.ops.tune gemm conv
+    python -m zoo.ops.tune gemm --kinds half --seconds 600
+
+Each candidate is compiled, its result checked, and timed by events with the L2 cache flushed; what does not compile, or
+is wrong, is left out. A measured row holds for sizes within a factor of the square root of 2. With ZOO_INTERPRET=1 and
+--tiny everything runs on the host, to test the tool itself; such times mean nothing, so name a file with --out.
+"""
+import argparse
+import datetime
+import json
+import math
+import subprocess
+import time
+from importlib.resources import files
+from pathlib import Path
+from statistics import median, quantiles
+
+from zoo.ops import cuda, gpu_configs
+from zoo.ops.dtypes import int8
+from zoo.ops.gpu_configs import Config, Query
+from zoo.ops.tune.cases import TOLERANCE, Case, candidates, cases
+
+FLUSHED = 256 << 20             # bytes that are written before each measurement: more than any L2 cache holds
+
+
+def milliseconds(run, scratch, repeats: int) -> list[float]:
+    """Times of `run` on the GPU, each after the cache was filled with something else."""
+    run()
+    marks = []
+    for _ in range(repeats):
+        cuda.fill_bytes(scratch, 0)
+        begin, end = (cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        run()
+        end.record()
+        marks.append((begin, end))
+    cuda.synchronize()
+    return [begin.elapsed_time(end) for begin, end in marks]
+
+
+PLAIN = Config(64, 64, 32, 4, 2)
+
+
+def query_of(run) -> Query:
+    """What the table is asked by `run`, whose shapes nobody has planned with this config before."""
+    with gpu_configs.using(config=PLAIN), gpu_configs.listening() as queries:
+        run()
+    return queries[-1]
+
+
+def measured(kind: str, config: Config, started, scratch, repeats: int) -> tuple[float, list[float]]:
+    """(median, [first and third quartile]) in microseconds. Raises ValueError if the result is wrong."""
+    run, error = started
+    with gpu_configs.using(config=config):
+        off = error(run())
+        if not off <= TOLERANCE[kind]:
+            raise ValueError(f"wrong by {off:.1e}")
+        times = [1e3 * t for t in milliseconds(run, scratch, repeats)]
+    low, _, high = quantiles(times, n=4)
+    return median(times), [low, high]
+
+
+def tuned(case: Case, options, scratch) -> dict | None:
+    """The best candidate as a row of the table; None if none of them runs."""
+    started, results, left_out = case.start(), [], 0
+    query, deadline = query_of(started[0]), time.monotonic() + options.seconds
+    family = gpu_configs.FAMILIES[gpu_configs.current().family]
+    for i, config in enumerate(candidates(query, family)):
+        if i >= options.most or time.monotonic() > deadline:
+            break
+        try:
+            results.append((*measured(case.kind, config, started, scratch, options.repeats), config))
+        except Exception as e:                  # a compiler's own errors derive from many classes
+            left_out += 1
+            if options.verbose:
+                print(f"    {config}: {type(e).__name__}: {str(e).splitlines()[:1]}")
+    if not results:
+        return None
+    results.sort(key=lambda r: r[0])
+    us, spread, best = results[0]
+    tflops = 2e-6 * query.M * query.N * query.K * query.batch / us
+    tags = sorted(query.tags)
+    print(f"{query.op} {query.kind} {query.M}x{query.N}x{query.K} {' '.join(tags)}: {us:.1f} us, {tflops:.0f} TF/s, "
+          f"{shortened(best)}, best of {len(results)}; {left_out} left out", flush=True)
+    basis = dict(us=round(us, 2), spread_us=[round(t, 2) for t in spread], shape=[query.M, query.N, query.K],
+                 candidates=len(results), **provenance())
+    if len(results) > 1:
+        basis["second"] = dict(us=round(results[1][0], 2), config=shortened(results[1][2]))
+    return dict(op=query.op, kind=query.kind, tags=tags, **ranges(query), config=shortened(best), basis=basis)
+
+
+def ranges(query: Query) -> dict:
+    """Sizes for which a measurement stands: within a factor of the square root of 2."""
+    around = math.sqrt(2)
+    return {side: [math.ceil(size / around), math.floor(size * around)]
+            for side, size in zip("MNK", (query.M, query.N, query.K), strict=True)}
+
+
+def shortened(config: Config) -> dict:
+    """The fields that differ from their defaults, and the first five."""
+    return {k: v for i, (k, v) in enumerate(config._asdict().items()) if i < 5 or v != Config._field_defaults[k]}
+
+
+def provenance() -> dict:
+    """Where a number comes from: GPU, versions, date, commit."""
+    import triton
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True,
+                          text=True)
+    return dict(gpu=cuda.get_device_name(), triton=triton.__version__,
+                date=datetime.date.today().isoformat(), commit=head.stdout.strip() or "unknown")
+
+
+def merged(table: dict, rows: list[dict]) -> dict:
+    """The table with new rows on top, instead of older measurements of the same."""
+    def name(row):
+        return row["op"], row["kind"], row["tags"], row["basis"]["shape"]
+    new = [name(row) for row in rows]
+    kept = [row for row in table["rows"] if not isinstance(row["basis"], dict) or name(row) not in new]
+    return table | {"rows": rows + kept}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m zoo.ops.tune", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="+", choices=["gemm", "conv"])
+    parser.add_argument("--kinds", nargs="+", default=["half", "tf32"], choices=sorted(TOLERANCE))
+    parser.add_argument("--seconds", type=float, default=60, help="at most for one case")
+    parser.add_argument("--most", type=int, default=1000, help="candidates for one case")
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--tiny", action="store_true", help="two small cases of each, as a test of this tool")
+    parser.add_argument("--verbose", action="store_true", help="why candidates were left out")
+    parser.add_argument("--out", type=Path, help="instead of the table of this GPU's family")
+    options = parser.parse_args()
+    if cuda.is_interpreting() and not options.out:
+        parser.error("the interpreter's times mean nothing: name a file with --out")
+    from zoo.ops import matmul
+
+    source = files(gpu_configs).joinpath(f"{gpu_configs.current().family}.json")
+    table, path = json.loads(source.read_text()), options.out or Path(str(source))
+    scratch = cuda.empty((1024 if options.tiny else FLUSHED,), int8)
+    rows = []
+    for name in options.names:
+        for case in cases(name, options.kinds, options.tiny):
+            matmul.Precision.float32 = {"ieee": "highest", "tf32x3": "tf32x3"}.get(case.kind, "high")
+            row = tuned(case, options, scratch)
+            if row is not None:
+                rows.append(row)
+                path.write_text(gpu_configs.dumped(merged(table, rows)))   # what is measured is kept, come what may
+    print(f"{len(rows)} rows measured: {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""What is measured: products and convolutions of real networks, the configs that are tried, how a result is checked."""
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from zoo.ops import cuda
+from zoo.ops.cuda import DeviceArray
+from zoo.ops.dtypes import bfloat16, float32
+from zoo.ops.gpu_configs import Config, Family, Query
+
+SAMPLED = 16                # rows of a product that are computed in float64 to check it
+Run = Callable[[], DeviceArray]
+
+
+class Case(NamedTuple):
+    """One measurement; `start` makes its arrays and gives (the function to time, how far off a result is)."""
+    kind: str
+    start: Callable[[], tuple[Run, Callable[[DeviceArray], float]]]
+
+
+DTYPES = {"half": bfloat16, "tf32": float32, "tf32x3": float32, "ieee": float32}
+TOLERANCE = {"half": 1e-2, "tf32": 2e-3, "tf32x3": 1e-5, "ieee": 1e-5}
+
+# (M, N, K), layout: n is row-major, t transposed in memory; a linear layer's weight is the second t
+PRODUCTS = [
+    *(((n, n, n), layout) for n in (2048, 4096, 8192) for layout in ("nt", "nn", "tn")),
+    *((s, "nt") for s in ((802816, 64, 256), (802816, 256, 64), (200704, 512, 128), (200704, 128, 512),
+                          (50176, 1024, 256), (50176, 256, 1024), (12544, 2048, 512), (12544, 512, 2048))),
+    *((s, "nt") for s in ((16, 4096, 4096), (64, 4096, 4096), (64, 1024, 16384), (256, 1000, 2048))),
+    *((s, "tn") for s in ((512, 512, 65536), (64, 256, 802816), (1000, 2048, 256))),
+]
+TINY_PRODUCTS = [((64, 32, 48), "nt"), ((8, 48, 32), "tn")]
+# x (N, C, H, W), weight (K, C, R, S), stride: ResNet-50's 3x3 layers at batch 256, its stem, and two of VGG-16
+CONVOLUTIONS = [
+    *(((256, c, s, s), (c, c, 3, 3), 1) for c, s in ((64, 56), (128, 28), (256, 14), (512, 7))),
+    *(((256, c, s, s), (c, c, 3, 3), 2) for c, s in ((128, 56), (256, 28), (512, 14))),
+    *(((256, c, s, s), (2 * c, c, 1, 1), 2) for c, s in ((256, 56), (512, 28), (1024, 14))),
+    ((64, 128, 112, 112), (128, 128, 3, 3), 1), ((64, 512, 28, 28), (512, 512, 3, 3), 1),
+]
+TINY_CONVOLUTIONS = [((2, 32, 6, 6), (32, 32, 3, 3), 1)]
+
+
+def normal(shape: tuple, dtype) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape, np.float32).astype(dtype)
+
+
+def product(kind: str, m: int, n: int, k: int, layout: str) -> Case:
+    """(M, K) @ (K, N); checked on rows computed in float64."""
+    from zoo.ops.matmul_gpu import multiply
+
+    def start():
+        a, b = (normal(s, DTYPES[kind]) for s in ((m, k), (k, n)))
+        x, y = (cuda.from_numpy(np.ascontiguousarray(v.T) if t == "t" else v)
+                for v, t in zip((a, b), layout, strict=True))
+        x, y = (v.view(v.shape[::-1], v.strides[::-1]) if t == "t" else v
+                for v, t in zip((x, y), layout, strict=True))
+        rows = np.linspace(0, m - 1, min(m, SAMPLED)).astype(int)
+        want = a[rows].astype(np.float64) @ b.astype(np.float64)
+
+        def error(got):
+            return np.abs(cuda.to_numpy(got)[rows].astype(np.float64) - want).max() / np.abs(want).max()
+        return lambda: multiply(x, y, (m, n)), error
+    return Case(kind, start)
+
+
+def convolution(kind: str, op: str, x_shape, w_shape, stride: int) -> Case:
+    """Forward or a gradient, channels last; checked against the config that the table has now."""
+    from zoo.ops import conv_gpu
+    (n, _, h, _), (filters, _, r, _) = x_shape, w_shape
+    out = (h + 2 * (r // 2) - r) // stride + 1
+    options = (stride, stride), (r // 2, r // 2)
+
+    def start():
+        def last(shape):
+            turned = cuda.from_numpy(normal([shape[d] for d in (0, 2, 3, 1)], DTYPES[kind]))
+            order = 0, 3, 1, 2
+            return turned.view(tuple(turned.shape[d] for d in order), tuple(turned.strides[d] for d in order))
+        x, w, dy = last(x_shape), last(w_shape), last((n, filters, out, out))
+        run = {"conv_forward": lambda: conv_gpu.conv2d(x, w, None, *options),
+               "conv_input_grad": lambda: conv_gpu.conv2d_input_grad(dy, w, x_shape[2:], *options),
+               "conv_weight_grad": lambda: conv_gpu.conv2d_weight_grad(dy, x, w_shape[2:], *options)}[op]
+        want = cuda.to_numpy(run()).astype(np.float64)
+
+        def error(got):
+            return np.abs(cuda.to_numpy(got).astype(np.float64) - want).max() / np.abs(want).max()
+        return run, error
+    return Case(kind, start)
+
+
+def cases(name: str, kinds: list[str], tiny: bool) -> Iterator[Case]:
+    """Those of a name given on the command line."""
+    for kind in kinds:
+        if name == "gemm":
+            yield from (product(kind, *shape, layout) for shape, layout in (TINY_PRODUCTS if tiny else PRODUCTS))
+        else:
+            ops = "conv_forward", "conv_input_grad", "conv_weight_grad"
+            yield from (convolution(kind, op, *row) for row in (TINY_CONVOLUTIONS if tiny else CONVOLUTIONS)
+                        for op in ops)
+
+
+TILES = [(128, 256, 8), (256, 128, 8), (128, 128, 8), (128, 128, 4), (64, 256, 4), (128, 64, 4), (128, 64, 8),
+         (64, 128, 4), (64, 64, 4), (128, 32, 4), (64, 32, 4), (128, 16, 4), (64, 16, 4)]
+
+
+def candidates(query: Query, family: Family) -> Iterator[Config]:
+    """Configs worth a try: tiles no wider than the result, whose stages fit shared memory; the widest first."""
+    size = DTYPES[query.kind].itemsize
+    tensor = query.kind != "ieee"
+    for bm, bn, warps in TILES:
+        if bm >= 2 * max(query.M, 64) or bn >= 2 * max(query.N, 16):
+            continue
+        for depth in ((128, 64) if tensor else (64, 32)):
+            for stages in (5, 4, 3, 2):
+                config = Config(bm, bn, depth // size, warps, stages)
+                if (bm + bn) * depth * stages <= family.shared:
+                    yield from variants(query, config, family)
+
+
+def variants(query: Query, config: Config, family: Family) -> Iterator[Config]:
+    """One tile as whole tiles or cut sums, in groups of tile rows, and on the tensor memory accelerator."""
+    if query.op != "gemm":
+        yield config
+        return
+    few = -(-query.M // config.BM) * -(-query.N // config.BN) < 4 * family.multiprocessors
+    yield from (config._replace(split=split, group=group) for group in (8, 1)
+                for split in ((1, 2, 4, 8, -1) if few else (1,)))
+    if family.arch < 90 or query.kind not in ("half", "tf32") or "tma" not in query.tags:
+        return
+    for sub in (1, 2):
+        for per_sm in (1, 2):
+            tma = config._replace(kernel="tma", sub=sub, per_sm=per_sm)
+            yield from (tma, tma._replace(flatten=False))
+            if config.num_warps == 4:
+                yield tma._replace(flatten=False, specialize=True)
