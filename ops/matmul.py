@@ -8,10 +8,11 @@ from zoo.ops.errors import ArgumentError, DtypeError, ShapeError
 from zoo.ops.op import Spec, structured
 from zoo.ops.reduce_cpu import COLUMN, add_up, ones
 from zoo.ops.shape import permute, reshape, sum_to
-from zoo.ops.threads import product
+from zoo.ops.threads import SINGLE, product
 
 BLAS = frozenset({float32, float64})
 LARGE = 1 << 18                          # numbers of a weight from which the product is cut for our own threads
+MUCH = 1 << 24                           # multiplications of a gradient from which it is cut likewise
 
 
 class Precision:
@@ -169,7 +170,7 @@ class linear_input_grad:
 
     def forward(dy, weight):
         if dy.ndim == 2 == weight.ndim and dy.dtype in BLAS:
-            return dy.dot(weight)
+            return dy.dot(weight) if dy.size * weight.shape[1] < MUCH else product(dy, weight)
         return by_input(dy, weight)
 
     decompose = by_input
@@ -193,7 +194,7 @@ class linear_weight_grad:
 
     def forward(dy, input):
         if dy.ndim == 2 == input.ndim and dy.dtype in BLAS:
-            return dy.T.dot(input)
+            return dy.T.dot(input) if dy.size * input.shape[1] < MUCH else product(dy.T, input)
         return by_weight(dy, input)
 
     decompose = by_weight
@@ -217,7 +218,10 @@ class linear_bias_grad:
 
     def forward(dy):
         if dy.ndim == 2 and dy.dtype in BLAS:                   # a matrix-vector product sums faster than add.reduce
-            return ones(len(dy), dy.dtype).dot(dy) if len(dy) <= COLUMN else add_up(dy, (0,))
+            if len(dy) <= COLUMN:
+                return ones(len(dy), dy.dtype).dot(dy)
+            with SINGLE:                                        # as fast, and no thread of BLAS spins after it
+                return add_up(dy, (0,))
         return sum_to(dy, dy.shape[-1:])
 
     def decompose(dy): return sum_to(dy, dy.shape[-1:])
