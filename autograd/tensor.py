@@ -12,6 +12,7 @@ from zoo.autograd.engine import ForeignNode, Node, Variable, pick, run
 from zoo.autograd.leaf_hooks import run_after
 from zoo.autograd.mode import ANOMALY, MODE, tick
 from zoo.autograd.record import write as write_text
+from zoo.ops.cuda.driver import state as cuda
 from zoo.ops.device import device_of, put
 from zoo.ops.dtypes import COMPLEX, FLOATS, INEXACT, default_dtype
 from zoo.ops.errors import DimError, DtypeError, GradError, ShapeError
@@ -421,6 +422,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     found = run(roots, begin, retain_graph=retain, create_graph=create_graph, tensor=wrap, wanted=wanted)
     for edge, g in found.items():
         leaf = edge if isinstance(edge, Tensor) else holders[edge]
+        if cuda.graph is not None:
+            cuda.graph.leaves.setdefault(leaf, leaf.grad)
         if create_graph:
             leaf.grad = g if leaf.grad is None else leaf.grad + g
         elif leaf.grad is None:

@@ -90,6 +90,18 @@ def test_on_the_gpus_kernels(tmp_path):
         np.testing.assert_allclose(ours[key].numpy(), value.numpy(), rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.interpret
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--amp", "fp16", "--accumulate", "2", "--epochs", "2")])
+def test_graphs_give_the_same_bits(tmp_path, options):
+    """Five batches in all: warmed up, captured, replayed, the last one smaller; beside --graph off."""
+    few = ("--limit", "11", "--batch-size", "2", "--epochs", "1", "--width", "1", "--device", "cuda", *options)
+    (status, on), (status2, off) = (run(tmp_path / g, *few, "--graph", g) for g in ("on", "off"))
+    assert status == status2 == 0
+    assert [r.get("loss") for r in rows(on)] == [r.get("loss") for r in rows(off)]
+    assert (on / "last.safetensors").read_bytes() == (off / "last.safetensors").read_bytes()
+
+
 # -- when something is wrong: one line, the right status, no traceback
 
 
@@ -107,6 +119,7 @@ def test_on_the_gpus_kernels(tmp_path):
         (["--shift", "-1"], "--shift: wants at least 0"),
         (["--epochs"], "argument --epochs: expected one argument"),
         (["extra"], "no option 'extra'"),
+        (["--graph", "on"], "--graph on: wants --device cuda"),
         (["image", "--epochs", "0"], "--epochs: wants at least 1, got 0"),
         (["--model", "resnet18", "--width", "4"], "--width: wants one of resnet8"),
         (["--freeze", "some"], "--freeze: wants none, backbone or a number of layers, got 'some'"),

@@ -174,7 +174,7 @@ class CapturedScaler:
     def __init__(self, scaler: GradScaler, graph: CUDAGraph):
         self.scaler, self.graph = scaler, weakref.ref(graph)
         self.pending = self.updates = False
-        self.steps: list[tuple[int, Tensor, list[Any]]] = []      # id of an optimizer, are its gradients good, its numbers
+        self.steps: list[tuple[int, Tensor, list[Any]]] = []      # optimizer, are gradients good, its numbers
         self.numbers = graph.numbers_of(self.values(), self.again, lambda: None)
         graph.after.append(self.ran)
 

@@ -84,11 +84,27 @@ class Capture:
         graph = CUDAGraph()
         with cuda.graph(graph, self.step.pool, self.step.stream, self.step.mode):
             self.outputs = self.call()
+        added_to = [(leaf, before) for leaf, before in graph.leaves.items() if before is not None]
+        gradients = [(leaf, leaf.grad) for leaf in graph.leaves]
+        graph.before.append(lambda: need(added_to))
+        graph.after.append(lambda: restore(gradients))
         self.graph = graph
 
     def call(self) -> Any:
         args, options = self.inputs
         return over_tensors(self.step.function(*args, **options), Tensor.detach)
+
+
+def need(gradients: list[tuple[Tensor, Tensor]]) -> None:
+    """Raises StaleGraph if gradients that the graph adds to are not the leaves' any more."""
+    if not all(leaf.grad is g for leaf, g in gradients):
+        raise StaleGraph("cuda.graph: the gradients that a captured step adds to were replaced")
+
+
+def restore(gradients: list[tuple[Tensor, Tensor | None]]) -> None:
+    """Each leaf has the gradient of the graph that was replayed, and not that of another one."""
+    for leaf, g in gradients:
+        leaf.grad = g
 
 
 def kind_of(value: Any) -> Any:

@@ -20,16 +20,27 @@ class GraphPool:
     """Free blocks by size. They go back to the driver with the last graph and array that refer to the pool."""
 
     def __init__(self):
-        self.free: dict[int, list[tuple[int, object]]] = {}  # device -> (bytes, block), by bytes
+        self.free: dict[tuple[int, bool], list[tuple[int, object]]] = {}  # (device, replays write it) -> (bytes, block)
+        self.written: set[int] = set()  # addresses that replays write: what is no part of a graph must not lie there
         self.allocated = 0
 
     def take(self, nbytes: int, device: int):
         """The smallest free block that is not more than twice as large as needed, or a new one."""
         size = max(STEP, -(-nbytes // STEP) * STEP)
-        free = self.free.setdefault(device, [])
-        k = bisect.bisect_left(free, size, key=itemgetter(0))
-        if k < len(free) and free[k][0] <= 2 * size:
-            return free.pop(k)[1]
+        for written in (True, False) if state.graph is not None else (False,):
+            free = self.free.get((device, written), ())
+            k = bisect.bisect_left(free, size, key=itemgetter(0))
+            if k < len(free) and free[k][0] <= 2 * size:
+                block = free.pop(k)[1]
+                break
+        else:
+            block = self.new(size, device)
+        if state.graph is not None:
+            self.written.add(block.pointer)
+        return block
+
+    def new(self, size: int, device: int):
+        """A block from the driver."""
         from zoo.ops.cuda.memory import real_memory
 
         self.allocated += size
@@ -38,7 +49,8 @@ class GraphPool:
 
     def give(self, block):
         """A block that nobody uses any more."""
-        bisect.insort(self.free[block.device], (block.nbytes, block), key=itemgetter(0))
+        free = self.free.setdefault((block.device, block.pointer in self.written), [])
+        bisect.insort(free, (block.nbytes, block), key=itemgetter(0))
 
 
 class PoolMemory:

@@ -45,6 +45,8 @@ class CUDAGraph:
         self.deferred: list[tuple[int, int]] = []  # memory from before the capture that was let go inside it
         self.kept: list[Any] = []  # what recorded copies read
         self.numbers: list[Numbers] = []
+        self.leaves: dict[Any, Any] = {}  # tensors that got a gradient, and which they had before
+        self.before: list[Callable[[], None]] = []  # to call before a replay; may raise StaleGraph
         self.after: list[Callable[[], None]] = []  # to call when a replay was launched
         self.random: list[RandomStream] = []
 
@@ -120,6 +122,8 @@ class CUDAGraph:
         """
         if not self.captured:
             raise RuntimeError("CUDAGraph: nothing was captured yet")
+        for call in self.before:
+            call()
         done = []
         try:
             for n in self.numbers:

@@ -77,6 +77,7 @@ class Config:
 
     seed: int = option("run", 0, "of the weights, the order and all that is random")
     device: str = option("run", "cpu", "cpu, cuda or cuda:<number>")
+    graph: str = option("run", "auto", "steps as CUDA graphs: auto (on a GPU, if they can be captured), on or off")
     threads: int = option("run", 1, "threads of NumPy's matrix products; more do not pay for small models")
     out: str = option("run", "runs", "folder that gets a folder for this run")
     save_minutes: float = option("run", 5.0, "minutes between checkpoints; 0: none by time")
@@ -94,6 +95,7 @@ class Config:
         one_of("optimizer", self.optimizer, tuple(OPTIMIZERS))
         one_of("schedule", self.schedule, tuple(SCHEDULES))
         one_of("amp", self.amp, ("off", "bf16", "fp16"))
+        one_of("graph", self.graph, ("auto", "on", "off"))
         one_of("class_weights", self.class_weights, ("none", "balanced"))
         if self.augment is not None:
             one_of("augment", self.augment, AUGMENTS)
@@ -124,6 +126,8 @@ def check_together(config: Config) -> None:
     if config.optimizer in WITH_CLOSURE and (config.accumulate > 1 or config.clip or config.amp == "fp16"):
         raise UsageError(f"--optimizer {config.optimizer}: computes its gradients itself; it goes with no "
                          "--accumulate, --clip or --amp fp16")
+    if config.graph == "on" and (config.optimizer in WITH_CLOSURE or not config.device.startswith("cuda")):
+        raise UsageError(f"--graph on: wants --device cuda and an optimizer other than {', '.join(WITH_CLOSURE)}")
     if config.width is not None and config.model.partition(".")[0] not in MODELS:
         raise UsageError(f"--width: wants one of {', '.join(MODELS)} as --model, got {config.model}")
     if config.schedule == "plateau" and config.warmup:

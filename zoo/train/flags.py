@@ -12,7 +12,7 @@ from zoo.train.config import Config, flag
 from zoo.utils.command_line import Parser, UsageError, nearest
 
 FIELDS = {f.name: f for f in fields(Config)}
-RESUMABLE = {"resume", "workers", "device", "threads", "save_minutes", "save_steps", "keep", "report"}
+RESUMABLE = {"resume", "workers", "device", "graph", "threads", "save_minutes", "save_steps", "keep", "report"}
 DESCRIPTION = (
     "Trains an image classifier. Without options: a small ResNet on 1,437 handwritten digits, tested on 360 others. "
     "With --data FOLDER: on the pictures there, a folder for each class. `python -m zoo.train text --help` is another."

@@ -7,7 +7,7 @@ from typing import Any
 
 import zoo
 from zoo.hub import save_pretrained
-from zoo.ops.cuda import OutOfMemoryError
+from zoo.ops.cuda import CaptureError, OutOfMemoryError
 from zoo.serialization import load, save
 from zoo.train import memory
 from zoo.train.board import Board
@@ -88,6 +88,22 @@ def train_batch(task: Any, run: Run, batch: Any) -> tuple[float, int]:
     A batch of which no picture could be read adds nothing to its step.
     """
     images, targets = (None, None) if batch.images is None else task.training_pair(batch)
+    try:
+        if run.graphed is not None and images is not None:
+            return replay_batch(run, images, targets, batch.labels)
+        return compute_batch(task, run, images, targets, batch.labels)
+    except CaptureError as error:
+        if run.config.graph == "on":
+            raise TrainingError(f"--graph on: {error}") from None
+        warn(f"goes on without a CUDA graph: {error}")
+        run.graphed = None
+        return compute_batch(task, run, images, targets, batch.labels)
+    except (OutOfMemoryError, MemoryError) as error:
+        raise TrainingError(memory.explain(run.model, run.optimizer, images, error)) from None
+
+
+def compute_batch(task: Any, run: Run, images: Any, targets: Any, labels: Any) -> tuple[float, int]:
+    """train_batch, one operation at a time."""
     first: list[tuple[float, int]] = []
 
     def compute() -> Any:
@@ -99,19 +115,30 @@ def train_batch(task: Any, run: Run, batch: Any) -> tuple[float, int]:
         with run.autocast():
             logits = run.model(images)
             loss = task.loss(logits, targets)
-        value = loss.item()
-        if not math.isfinite(value):
-            raise TrainingError(f"the loss of step {run.counts.step + 1} is {value}: "
-                                f"{first_bad_module(run.model, images, run.autocast)}")
-        first.append((value, hits(logits, batch.labels)))
+        value = finite(run, loss.item(), images)
+        first.append((value, hits(logits, labels)))
         run.scaler.scale(loss if run.share == 1 else loss * run.share).backward()
         return loss
 
-    try:
-        run.step(compute)
-    except (OutOfMemoryError, MemoryError) as error:
-        raise TrainingError(memory.explain(run.model, run.optimizer, images, error)) from None
+    run.step(compute)
     return first[0]
+
+
+def replay_batch(run: Run, images: Any, targets: Any, labels: Any) -> tuple[float, int]:
+    """train_batch as a CUDA graph."""
+    loss, right = run.graphed(images, targets, labels)
+    value = finite(run, loss.item(), images)
+    if run.last_of_step:
+        run.end_step()
+    return value, int(right.item())
+
+
+def finite(run: Run, loss: float, images: Any) -> float:
+    """The loss of the step that now begins. Raises TrainingError if it is no number, and names the module."""
+    if not math.isfinite(loss):
+        raise TrainingError(f"the loss of step {run.counts.step + 1} is {loss}: "
+                            f"{first_bad_module(run.model, images, run.autocast)}")
+    return loss
 
 
 def after_batch(run: Run, folder: RunFolder, stop: StopSignals, broken: list[str], at_step: bool = True) -> None:

@@ -13,6 +13,7 @@ from zoo.amp import GradScaler, autocast
 from zoo.nn.utils import clip_grad_norm_
 from zoo.optim.swa_utils import EMA
 from zoo.train.config import Config
+from zoo.train.graphed import graphed
 from zoo.train.recipe import WITH_CLOSURE, freeze, make_optimizer, make_schedule
 
 HALF = {"bf16": zoo.bfloat16, "fp16": zoo.float16}
@@ -60,6 +61,7 @@ class Run:
         self.schedule = make_schedule(self.optimizer, config, math.ceil(len(self.batches) / config.accumulate))
         self.scaler = GradScaler(enabled=config.amp == "fp16")
         self.ema = EMA(self.model, config.ema) if config.ema else None
+        self.graphed = graphed(task, self)
         self.counts = Counts()
         self.begin = time.perf_counter()
 
@@ -108,11 +110,19 @@ class Run:
             compute()
             if not self.last_of_step:
                 return
-            if self.config.clip:
-                self.scaler.unscale_(self.optimizer)
-                clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], self.config.clip)
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
+            self.update()
+        self.end_step()
+
+    def update(self) -> None:
+        """The optimizer's step, with its gradients unscaled and clipped."""
+        if self.config.clip:
+            self.scaler.unscale_(self.optimizer)
+            clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], self.config.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def end_step(self) -> None:
+        """What the host does after a step: schedule, average, count."""
         if self.config.schedule != "plateau":
             self.schedule.step()
         if self.ema:
