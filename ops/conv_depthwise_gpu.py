@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from zoo.ops.conv_forward_gpu import SIZES
-from zoo.ops.epilogue_gpu import finish
+from zoo.ops.epilogue_gpu import through
 from zoo.ops.pixels_gpu import pixel, within
 
 
@@ -28,12 +28,11 @@ def tap_product(acc, x, w, n, p, q, inside, rc, H, W, C, t, S: tl.constexpr, SH:
 
 
 @triton.jit(do_not_specialize=["CD", *SIZES[:3], *SIZES[5:7], *SIZES[9:]])
-def depthwise(x, w, y, bias, mean, var, gamma, beta, residual, eps: "fp64",  # noqa: F821
-              M, H, W, CD, P, Q, mul_pq, shift_pq, mul_q, shift_q,
+def depthwise(x, w, y, operands, M, H, W, CD, P, Q, mul_pq, shift_pq, mul_q, shift_q,
               DC: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, TOP: tl.constexpr,
-              LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, WIDE: tl.constexpr, ACT: tl.constexpr,
+              LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr,
               ACC: tl.constexpr, BACK: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr):
-    """One kernel a channel: x (N, H, W, C), w (R, S, C), y (N, P, Q, C), the others as in `finish`.
+    """One kernel a channel, through STAGES with operands: x (N, H, W, C), w (R, S, C), y (N, P, Q, C).
 
     BACK: the input gradient, where x is dy and y is dx. Grid: (ceil(M / BM), ceil(C / BC)).
     """
@@ -52,7 +51,7 @@ def depthwise(x, w, y, bias, mean, var, gamma, beta, residual, eps: "fp64",  # n
     else:
         for t in range(R * S):
             acc = tap_product(acc, x, w, n, p, q, inside, rc, H, W, C, t, S, SH, SW, TOP, LEFT, DH, DW, BACK)
-    out = finish(acc, bias, mean, var, gamma, beta, residual, eps, i * C, rc, i < M, rc < C, ACT)
+    out = through(acc, STAGES, operands, i * C, rc, i < M, rc < C)
     tl.store(y + (i * C)[:, None] + rc[None, :], out.to(y.dtype.element_ty), mask=inside)
 
 

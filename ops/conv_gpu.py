@@ -73,8 +73,10 @@ class Problem(NamedTuple):
         return Config(*map(min, best, covered), *best[3:])
 
     def options(self, config: Config) -> dict:
+        """Tile, arithmetic, warps, stages, and the registers that leave room for as many programs as the table says."""
+        registers = min(255, 65536 // (config.num_warps * 32 * config.per_sm) // 8 * 8)
         return dict(BM=config.BM, BN=config.BN, PRECISION=self.kind if self.kind.startswith("tf32") else "ieee",
-                    num_warps=config.num_warps, num_stages=config.num_stages)
+                    num_warps=config.num_warps, num_stages=config.num_stages, maxnreg=registers)
 
     def cut(self, config: Config, tiles: int, steps: int) -> tuple[int, int]:
         """(parts, steps of one part) of sums of that many steps."""

@@ -6,8 +6,8 @@ import triton
 import triton.language as tl
 
 from zoo.ops.conv_forward_gpu import SIZES
-from zoo.ops.epilogue_gpu import column
-from zoo.ops.matmul_gpu import tile_of
+from zoo.ops.epilogue_gpu import through
+from zoo.ops.gemm_gpu import tile_of
 from zoo.ops.pixels_gpu import pixel, within
 
 
@@ -22,12 +22,12 @@ def first_tap(place, TAPS: tl.constexpr, STRIDE: tl.constexpr, DILATION: tl.cons
 
 
 @triton.jit(do_not_specialize=["N", *SIZES[1:]])
-def dgrad(dy, w, dx, bias, N, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mul_q, shift_q,
+def dgrad(dy, w, dx, operands, N, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mul_q, shift_q,
           DC: tl.constexpr, DK: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
           TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, RSTEP: tl.constexpr,
-          SSTEP: tl.constexpr, EVEN: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr,
+          SSTEP: tl.constexpr, EVEN: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr, ACC: tl.constexpr,
           PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """dx = input gradient + bias: dy (N, P, Q, K), w (K, R, S, Cg), dx (N, H, W, C), bias (C,) or None.
+    """dx = input gradient through STAGES with operands: dy (N, P, Q, K), w (K, R, S, Cg), dx (N, H, W, C).
 
     Pixels of dx fall into SH*SW classes (h % SH, w % SW), one a program: a class meets only every RSTEP-th, SSTEP-th
     tap, so that a stride costs no more than the forward pass. Each pixel is written, also where no tap leads.
@@ -50,14 +50,14 @@ def dgrad(dy, w, dx, bias, N, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mu
     # h + TOP = p * SH + r * DH: the place p of the first tap, an exact division kept above 0
     p0 = hc + (h0 + TOP - r0 * DH + SH * R * DH) // SH - R * DH
     q0 = wc + (w0 + LEFT - s0 * DW + SW * S * DW) // SW - S * DW
-    inside_m = ((n < N) & (hc * SH + h0 < H) & (wc * SW + w0 < W))[:, None]
+    inside_m = (n < N) & (hc * SH + h0 < H) & (wc * SW + w0 < W)
     inside_n = rn < Cg
     base = ((n * P + p0) * Q + q0) * K + tl.program_id(2) * Kg
     acc = tl.zeros((BM, BN), ACC)
     i, j, k = 0, 0, 0
     for _ in range(0, rows * cols * tl.cdiv(Kg, BK)):
         p, q = p0 - i * (RSTEP * DH // SH), q0 - j * (SSTEP * DW // SW)
-        ok = inside_m & within(p, P)[:, None] & within(q, Q)[:, None]
+        ok = (inside_m & within(p, P) & within(q, Q))[:, None]
         pa = dy + (base - (i * (RSTEP * DH // SH) * Q + j * (SSTEP * DW // SW)) * K + k)[:, None] + rk[None, :]
         tap = (r0 + i * RSTEP) * S + s0 + j * SSTEP
         pb = w + ((tl.program_id(2) * Kg + k + rk) * (R * S) + tap)[:, None] * Cg + rn[None, :]
@@ -75,7 +75,6 @@ def dgrad(dy, w, dx, bias, N, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mu
         i = tl.where(j == cols, i + 1, i)
         j = tl.where(j == cols, 0, j)
     rn = tl.program_id(2) * Cg + rn
-    if bias is not None:
-        acc += column(bias, rn, inside_n, ACC)[None, :]
     place = ((n * H + hc * SH + h0) * W + wc * SW + w0) * C
-    tl.store(dx + place[:, None] + rn[None, :], acc.to(dx.dtype.element_ty), mask=inside_m & inside_n[None, :])
+    out = through(acc, STAGES, operands, place, rn, inside_m, inside_n)
+    tl.store(dx + place[:, None] + rn[None, :], out.to(dx.dtype.element_ty), mask=inside_m[:, None] & inside_n[None, :])
