@@ -20,7 +20,18 @@ from zoo.ops.conv_input_grad_gpu import dgrad
 from zoo.ops.conv_weight_grad_gpu import wgrad
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import float32, float64
-from zoo.ops.epilogue_gpu import NOTHING, Epilogue, add_matrix, add_row, bits_of, epilogue, normalize, stages_of
+from zoo.ops.epilogue_gpu import (
+    NOTHING,
+    Epilogue,
+    add_matrix,
+    add_row,
+    bits_of,
+    epilogue,
+    normalize,
+    scale_row,
+    stages_of,
+    standardize,
+)
 from zoo.ops.errors import ShapeError
 from zoo.ops.gemm_gpu import add_parts
 from zoo.ops.gpu_configs import Config
@@ -235,20 +246,25 @@ def conv2d(input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1,
     return _convolution(input, weight, window, biased(_dense(bias)))
 
 
+def _norm_act(bias, mean, var, weight, norm_bias, residual, relu: bool, eps: float) -> Epilogue:
+    """The stages of conv2d_norm_act, without those that are not wanted."""
+    stages: list = [(add_row, bias)]
+    if mean is not None and weight is not None and norm_bias is not None:
+        stages.append((normalize, (mean, var, weight, norm_bias, bits_of(eps))))
+    elif mean is not None:
+        stages += [(standardize, (mean, var, bits_of(eps))), (scale_row, weight), (add_row, norm_bias)]
+    stages.append((add_matrix, residual))
+    stages = [pair for pair in stages if pair[1] is not None]
+    return epilogue(*stages, *[(scalar_gpu.relu, None)] * relu)
+
+
 def conv2d_norm_act(input, weight, bias=None, mean=None, var=None, norm_weight=None, norm_bias=None, residual=None,
                     relu=False, eps=1e-5, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     window = contract.norm_act_window(input, weight, bias, mean, var, norm_weight, norm_bias, residual, stride,
                                       padding, dilation, groups)
-    pairs: list = []
-    if mean is not None:
-        pairs.append((normalize, (*map(_dense, (mean, var, norm_weight, norm_bias, bias)), bits_of(eps))))
-    elif bias is not None:
-        pairs.append((add_row, _dense(bias)))
-    if residual is not None:
-        pairs.append((add_matrix, _channels_last(residual)))
-    if relu:
-        pairs.append((scalar_gpu.relu, None))
-    return _convolution(input, weight, window, epilogue(*pairs), residual is not None)
+    vectors = (_dense(v) for v in (bias, mean, var, norm_weight, norm_bias))
+    after = _norm_act(*vectors, None if residual is None else _channels_last(residual), relu, eps)
+    return _convolution(input, weight, window, after, residual is not None)
 
 
 @lru_cache(4096)

@@ -45,7 +45,7 @@ def stages(rng, m, n, dtype):
     norm[1] = abs(norm[1])
     b, c, r = (cuda.from_numpy(v) for v in (row, other, full))
     row, other, full, mean, var, gamma, beta = (v.astype(np.float64) for v in (row, other, full, *norm))
-    parts = *map(cuda.from_numpy, norm), b, e.bits_of(1e-3)
+    parts = *map(cuda.from_numpy, norm), e.bits_of(1e-3)
     rows = {
         "nothing": ([], lambda x: x, False),
         "bias": ([(e.add_row, b)], lambda x: x + row, False),
@@ -54,7 +54,7 @@ def stages(rng, m, n, dtype):
                      lambda x: np.maximum(x * other + row + full, 0), True),
         "addmm": ([(e.scale_by, e.bits_of(-0.3)), (e.add_multiple, (r, e.bits_of(1.7)))],
                   lambda x: -0.3 * x + 1.7 * full, True),
-        "norm": ([(e.normalize, parts), (e.add_matrix, r), (jitted(relu), None)],
+        "norm": ([(e.add_row, b), (e.normalize, parts), (e.add_matrix, r), (jitted(relu), None)],
                  lambda x: np.maximum((x + row - mean) / np.sqrt(var + 1e-3) * gamma + beta + full, 0), True),
     }
     for act in (gelu, gelu_tanh, silu):
