@@ -96,7 +96,7 @@ def compile_one(job: tuple[str, int, int]) -> dict:
         report |= {
             "registers": registers,
             "stack": stack,
-            "shared": built.metadata.shared + (static - RESERVED if arch >= 90 else static),  # from 90 on it is counted
+            "shared": built.metadata.shared + (max(0, static - RESERVED) if arch >= 90 else static),  # 3.9 counts it
             "warps": built.metadata.num_warps,
             "mma": next((name for name in MMA if name in ptx), ""),
         }
