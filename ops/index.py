@@ -338,15 +338,25 @@ class index:
                 "extreme": "values are not computed with"}
 
 
+WIDE = 384          # elements: from here on a sum for each row takes less time than ufunc.at with its 1.4 ns an element
+
+
 def added(y: np.ndarray, v, dims, indices) -> np.ndarray:
     """y, contiguous and ours to write to, with v added at y[..., i, ..., j, ...]."""
     order, outer, rows, inner, shape, block = layout_of("index_put", y.shape, dims, indices)
     first = row_numbers("index_put", y.shape, dims, indices, block).reshape(-1) * inner
     if outer != 1:                       # 0 as well: then there is nowhere to add
         first = (np.arange(outer)[:, None] * (rows * inner) + first).reshape(-1)
-    where = first if inner == 1 else first[:, None] + np.arange(inner)
-    moved = np.ascontiguousarray(y.transpose(order)) if order else y
-    total = combine(np.add, moved.reshape(-1), where, np.broadcast_to(v, shape)).reshape(moved.shape)
+    total = np.ascontiguousarray(y.transpose(order)) if order else y
+    v = np.broadcast_to(v, shape)
+    if inner >= WIDE and y.dtype not in HALVES:
+        lines = total.reshape(-1, inner)
+        for place, row in zip((first // inner).tolist(), v.reshape(-1, inner), strict=True):
+            line = lines[place]
+            line += row
+    else:
+        where = first if inner == 1 else first[:, None] + np.arange(inner)
+        total = combine(np.add, total.reshape(-1), where, v).reshape(total.shape)
     return np.ascontiguousarray(total.transpose(np.argsort(order))) if order else total
 
 

@@ -204,6 +204,17 @@ def test_sums_have_one_order():
     np.testing.assert_array_equal(got.numpy(), want)
 
 
+def test_wide_rows_are_added_as_numpy_adds_them():
+    """Rows that are long enough to be added one by one: the same bits."""
+    rng = np.random.default_rng(0)
+    rows, v = rng.integers(-5, 5, 40), rng.normal(size=(40, 512)).astype(np.float32)
+    wanted = np.zeros((5, 512), np.float32)
+    np.add.at(wanted, rows, v)
+    weight = zoo.zeros(5, 512).requires_grad_()
+    weight[zoo.tensor(rows)].backward(zoo.tensor(v))
+    np.testing.assert_array_equal(weight.grad.numpy(), wanted)
+
+
 @INTERPRET
 @pytest.mark.parametrize("rank", [2**15, 0])
 @pytest.mark.parametrize("inner", [1, 3])
