@@ -28,37 +28,34 @@ TILES = {
 
 @triton.jit
 def tile(x, rows, columns, COUNT, WIDTH):
-    """Rows of x (COUNT, WIDTH), zeros beyond."""
+    """Rows of x (COUNT, WIDTH), fewer than 2**31 elements, zeros beyond."""
     inside = (rows < COUNT)[:, None] & (columns < WIDTH)[None, :]
-    return tl.load(x + rows.to(tl.int64)[:, None] * WIDTH + columns[None, :], mask=inside, other=0.0)
+    return tl.load(x + (rows[:, None] * WIDTH + columns[None, :]), mask=inside, other=0.0)
 
 
 @triton.jit
-def scores_of(q, k, bias, z, rm, rn, L, S, H, strides, scale, CAUSAL: tl.constexpr, PRECISION: tl.constexpr,
-              WIDE: tl.constexpr):
-    """scale * q k^T + bias for rows rm of q (BM, BE) and rn of k (BN, BE) of head z; -inf where nothing is seen."""
-    s = tl.dot(q, tl.trans(k), input_precision=PRECISION, out_dtype=WIDE) * scale.to(WIDE)
-    seen = (rm < L)[:, None] & (rn < S)[None, :]
+def seen_scores(s, bias, z, m, n, L, S, H, strides, CAUSAL: tl.constexpr):
+    """s + bias of head z, -inf where nothing is seen: query m, key n, one of them a column and the other a row."""
+    seen = (m < L) & (n < S)
     if bias is not None:
         first = bias + (z // H).to(tl.int64) * strides[0] + (z % H).to(tl.int64) * strides[1]
-        at = rm.to(tl.int64)[:, None] * strides[2] + rn.to(tl.int64)[None, :] * strides[3]
-        s += tl.load(first + at, mask=seen, other=0.0).to(WIDE)
+        at = m.to(tl.int64) * strides[2] + n.to(tl.int64) * strides[3]
+        s += tl.load(first + at, mask=seen, other=0.0).to(s.dtype)
     if CAUSAL:
-        seen = seen & (rn[None, :] <= rm[:, None])
+        seen = seen & (n <= m)
     return tl.where(seen, s, float("-inf"))
 
 
 @triton.jit
-def dropout_of(z, rm, rn, L, S, seed, offset, cut, factor, DROP: tl.constexpr, WIDE: tl.constexpr):
-    """Dropout's factors (BM, BN): element (z, row, column) of a draw for (heads, L, S); 1 without dropout."""
-    factors = tl.full((rm.shape[0], rn.shape[0]), 1.0, WIDE)
+def dropped(x, z, m, n, L, S, seed, offset, cut, factor, DROP: tl.constexpr):
+    """x times dropout's factors: element (z, query m, key n) of a draw for (heads, L, S); x itself without dropout."""
     if DROP:
-        element = (z.to(tl.int64) * L + rm)[:, None] * S + rn[None, :]
+        element = (z.to(tl.int64) * L + m) * S + n
         a, b, c, d = four_words(seed, offset, element // 4)
         word = element % 4
         drawn = tl.where(word == 0, a, tl.where(word == 1, b, tl.where(word == 2, c, d)))
-        factors = tl.where((drawn >> 8).to(tl.int64) >= cut, factor.to(WIDE), 0.0)
-    return factors
+        x *= tl.where((drawn >> 8).to(tl.int64) >= cut, factor.to(x.dtype), 0.0)
+    return x
 
 
 @triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
@@ -85,13 +82,14 @@ def attend(q, k, v, bias, y, lse, L, S, E, V, H, strides, scale: "fp64", state, 
     for j in range(0, end, BN):
         rn = j + tl.arange(0, BN)
         keys = tile(k + head * S * E, rn, re, S, E)
-        s = scores_of(queries, keys, bias, z, rm, rn, L, S, H, strides, scale, CAUSAL, PRECISION, WIDE)
+        s = tl.dot(queries, tl.trans(keys), input_precision=PRECISION, out_dtype=WIDE) * scale.to(WIDE)
+        s = seen_scores(s, bias, z, rm[:, None], rn[None, :], L, S, H, strides, CAUSAL)
         up = tl.maximum(most, tl.max(s, 1))
         safe = tl.where(up == float("-inf"), 0.0, up)
         w = tl.exp(s - safe[:, None])
         shrink = tl.exp(most - safe)
         total = total * shrink + tl.sum(w, 1)
-        w = w * dropout_of(z, rm, rn, L, S, seed, offset, cut, factor, DROP, WIDE)
+        w = dropped(w, z, rm[:, None], rn[None, :], L, S, seed, offset, cut, factor, DROP)
         values = tile(v + head * S * V, rn, rv, S, V)
         out = tl.dot(w.to(values.dtype), values, out * shrink[:, None], input_precision=PRECISION, out_dtype=WIDE)
         most = up
@@ -101,34 +99,37 @@ def attend(q, k, v, bias, y, lse, L, S, E, V, H, strides, scale: "fp64", state, 
     tl.store(lse + head * L + rm, tl.where(total == 0, float("-inf"), most + tl.log(total)), mask=rm < L)
 
 
-@triton.jit
-def weights_and_slope(queries, keys, values, g, outputs, bias, lse, z, rm, rn, L, S, H, strides, scale, seed, offset,
-                      cut, factor, CAUSAL: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr,
-                      WIDE: tl.constexpr):
-    """A tile's weights after dropout (BM, BN), and the gradient of its scores, from tiles of all that is known."""
-    s = scores_of(queries, keys, bias, z, rm, rn, L, S, H, strides, scale, CAUSAL, PRECISION, WIDE)
-    most = tl.load(lse + z.to(tl.int64) * L + rm, mask=rm < L, other=0.0)
-    w = tl.exp(s - tl.where(most == float("-inf"), 0.0, most)[:, None])
-    mean = tl.sum(g.to(WIDE) * outputs.to(WIDE), 1)
-    dw = tl.dot(g, tl.trans(values), input_precision=PRECISION, out_dtype=WIDE)
-    factors = dropout_of(z, rm, rn, L, S, seed, offset, cut, factor, DROP, WIDE)
-    return w * factors, w * (dw * factors - mean[:, None])
+@triton.jit(do_not_specialize=["rows"])
+def row_products(x, y, sums, rows, V, BM: tl.constexpr, BV: tl.constexpr):
+    """sums (rows,) = the sums along the rows of x * y, both (rows, V) dense. Grid: (ceil(rows / BM),)."""
+    rm = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    rv = tl.arange(0, BV)
+    inside = (rm < rows)[:, None] & (rv < V)[None, :]
+    at = rm[:, None] * V + rv[None, :]
+    dtype: tl.constexpr = sums.dtype.element_ty
+    products = tl.load(x + at, mask=inside, other=0).to(dtype) * tl.load(y + at, mask=inside, other=0).to(dtype)
+    tl.store(sums + rm, tl.sum(products, 1), mask=rm < rows)
 
 
 @triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
-def grad_query(q, k, v, bias, y, lse, dy, dq, dscores, L, S, E, V, H, strides, scale: "fp64", state,  # noqa: F821
+def grad_query(q, k, v, bias, lse, dy, means, dq, dscores, L, S, E, V, H, strides, scale: "fp64", state,  # noqa: F821
                seed: "i64", offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr,  # noqa: F821
                DROP: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
                BE: tl.constexpr, BV: tl.constexpr):
-    """dq (heads, L, E), and dscores (heads, L, S) unless None; the others as `attend`. Grid: (ceil(L / BM), heads)."""
+    """dq (heads, L, E), and dscores (heads, L, S) unless None; dy as y, means (heads, L) the row sums of dy * y.
+
+    The others as `attend`. Grid: (ceil(L / BM), heads).
+    """
     z = tl.program_id(1)
     rm = tl.program_id(0) * BM + tl.arange(0, BM)
     re, rv = tl.arange(0, BE), tl.arange(0, BV)
     head = z.to(tl.int64)
     seed, offset = stream_at(state, seed, offset)
     queries = tile(q + head * L * E, rm, re, L, E)
-    outputs = tile(y + head * L * V, rm, rv, L, V)
     g = tile(dy + head * L * V, rm, rv, L, V)
+    most = tl.load(lse + head * L + rm, mask=rm < L, other=0.0)
+    most = tl.where(most == float("-inf"), 0.0, most)
+    mean = tl.load(means + head * L + rm, mask=rm < L, other=0.0)
     total = tl.zeros((BM, BE), WIDE)
     end = S
     if CAUSAL:
@@ -137,8 +138,11 @@ def grad_query(q, k, v, bias, y, lse, dy, dq, dscores, L, S, E, V, H, strides, s
         rn = j + tl.arange(0, BN)
         keys = tile(k + head * S * E, rn, re, S, E)
         values = tile(v + head * S * V, rn, rv, S, V)
-        _, ds = weights_and_slope(queries, keys, values, g, outputs, bias, lse, z, rm, rn, L, S, H, strides, scale,
-                                  seed, offset, cut, factor, CAUSAL, DROP, PRECISION, WIDE)
+        s = tl.dot(queries, tl.trans(keys), input_precision=PRECISION, out_dtype=WIDE) * scale.to(WIDE)
+        w = tl.exp(seen_scores(s, bias, z, rm[:, None], rn[None, :], L, S, H, strides, CAUSAL) - most[:, None])
+        dw = tl.dot(g, tl.trans(values), input_precision=PRECISION, out_dtype=WIDE)
+        dw = dropped(dw, z, rm[:, None], rn[None, :], L, S, seed, offset, cut, factor, DROP)
+        ds = w * (dw - mean[:, None])
         if dscores is not None:
             inside = (rm < L)[:, None] & (rn < S)[None, :]
             tl.store(dscores + (head * L + rm)[:, None] * S + rn[None, :], ds, mask=inside)
@@ -149,11 +153,14 @@ def grad_query(q, k, v, bias, y, lse, dy, dq, dscores, L, S, E, V, H, strides, s
 
 
 @triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
-def grad_key_value(q, k, v, bias, y, lse, dy, dk, dv, L, S, E, V, H, strides, scale: "fp64", state,  # noqa: F821
+def grad_key_value(q, k, v, bias, lse, dy, means, dk, dv, L, S, E, V, H, strides, scale: "fp64", state,  # noqa: F821
                    seed: "i64", offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr,  # noqa: F821
-                   DROP: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-                   BE: tl.constexpr, BV: tl.constexpr):
-    """dk (heads, S, E), dv (heads, S, V); the others as `attend`. Grid: (ceil(S / BN), heads)."""
+                   DROP: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr,
+                   BN: tl.constexpr, BE: tl.constexpr, BV: tl.constexpr):
+    """dk (heads, S, E), dv (heads, S, V); the others as `grad_query`. Grid: (ceil(S / BN), heads).
+
+    Tiles of scores lie transposed, keys down and queries across: so they are left operands of the sums as they are.
+    """
     z = tl.program_id(1)
     rn = tl.program_id(0) * BN + tl.arange(0, BN)
     re, rv = tl.arange(0, BE), tl.arange(0, BV)
@@ -169,12 +176,17 @@ def grad_key_value(q, k, v, bias, y, lse, dy, dk, dv, L, S, E, V, H, strides, sc
     for i in range(begin, L, BM):
         rm = i + tl.arange(0, BM)
         queries = tile(q + head * L * E, rm, re, L, E)
-        outputs = tile(y + head * L * V, rm, rv, L, V)
         g = tile(dy + head * L * V, rm, rv, L, V)
-        w, ds = weights_and_slope(queries, keys, values, g, outputs, bias, lse, z, rm, rn, L, S, H, strides, scale,
-                                  seed, offset, cut, factor, CAUSAL, DROP, PRECISION, WIDE)
-        total_v = tl.dot(tl.trans(w.to(g.dtype)), g, total_v, input_precision=PRECISION, out_dtype=WIDE)
-        total_k = tl.dot(tl.trans(ds.to(queries.dtype)), queries, total_k, input_precision=PRECISION, out_dtype=WIDE)
+        most = tl.load(lse + head * L + rm, mask=rm < L, other=0.0)
+        most = tl.where(most == float("-inf"), 0.0, most)
+        s = tl.dot(keys, tl.trans(queries), input_precision=PRECISION, out_dtype=WIDE) * scale.to(WIDE)
+        w = tl.exp(seen_scores(s, bias, z, rm[None, :], rn[:, None], L, S, H, strides, CAUSAL) - most[None, :])
+        kept = dropped(w, z, rm[None, :], rn[:, None], L, S, seed, offset, cut, factor, DROP)
+        total_v = tl.dot(kept.to(g.dtype), g, total_v, input_precision=PRECISION, out_dtype=WIDE)
+        dw = tl.dot(values, tl.trans(g), input_precision=PRECISION, out_dtype=WIDE)
+        mean = tl.load(means + head * L + rm, mask=rm < L, other=0.0)
+        ds = kept * dw - w * mean[None, :]
+        total_k = tl.dot(ds.to(queries.dtype), queries, total_k, input_precision=PRECISION, out_dtype=WIDE)
     total_k = total_k * scale.to(WIDE)
     at = (head * S + rn)[:, None]
     tl.store(dk + at * E + re[None, :], total_k.to(dk.dtype.element_ty), mask=(rn < S)[:, None] & (re < E)[None, :])
@@ -235,7 +247,9 @@ def attention_grad(dy, query, key, value, bias, y, lse, causal, scale, p, seed, 
         if causal:
             cuda.fill_bytes(dscores)                        # tiles that nobody sees are not visited
     numbers, constants = _common(q, bias, sizes, causal, scale, p, seed, offset)
-    known = q, k, v, bias, y, lse, g
+    means = cuda.empty(lse.shape, lse.dtype, q.device)
+    cuda.launch(row_products, (-(-lse.size // 16),), g, y, means, lse.size, sizes.V, BM=16, BV=constants["BV"])
+    known = q, k, v, bias, lse, g, means
     cuda.launch(grad_query, (-(-sizes.L // constants["BM"]), sizes.heads), *known, dq, dscores, *numbers, **constants)
     cuda.launch(grad_key_value, (-(-sizes.S // constants["BN"]), sizes.heads), *known, dk, dv, *numbers, **constants)
     dbias = cuda.empty((0,), q.dtype, q.device) if dscores is None else contract.cast(
