@@ -3,6 +3,7 @@
 Arrays come and go as (N, C, H, W) of any strides; results lie in memory as NHWC (a transposed view), so that a
 network of convolutions converts its layout once, at its first layer. The decision table is `choice`.
 """
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,7 +11,9 @@ import numpy as np
 
 from zoo.ops import conv_cpu_columns as by_columns
 from zoo.ops import conv_cpu_depthwise as by_channel
+from zoo.ops import conv_cpu_planes as by_plane
 from zoo.ops import conv_cpu_winograd as by_winograd
+from zoo.ops.compiled import available
 from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, nhwc
 from zoo.ops.conv_cpu_panels import panel_product, product_by_panels
 from zoo.ops.dtypes import float32
@@ -18,7 +21,7 @@ from zoo.ops.threads import SINGLE, get_num_threads, product, run
 from zoo.ops.window import Window
 
 WINOGRAD = [True]                        # zoo.backends.cpu.winograd
-NARROW = 24                              # channels below which Winograd's transforms cost more than they save
+NARROW, NARROWER = 24, 16                # channels below which Winograd's transforms, NumPy's or compiled, do not pay
 
 
 class Algorithm(NamedTuple):
@@ -52,6 +55,7 @@ def flat(x):
 POINTWISE = Algorithm(by_columns.column_kernel, pointwise_forward)
 ROWS = Algorithm(by_columns.row_kernel, by_columns.forward_rows)
 COLUMNS = Algorithm(by_columns.column_kernel, by_columns.forward_columns)
+PLANES = Algorithm(by_plane.kernel_of, by_plane.forward)
 DEPTHWISE = Algorithm(by_channel.kernel_of, by_channel.forward)
 TILES = Algorithm(lambda weight, window: by_winograd.kernel_of(weight), by_winograd.forward)
 
@@ -67,6 +71,8 @@ def choice(images: int, channels: int, results: int, dtype, window: Window) -> A
         return POINTWISE
     if is_tiled(images, channels, results, dtype, window):
         return TILES
+    if is_picture(channels, window):
+        return PLANES
     if window.stride[0] == 1 and window.kernel[0] > 1 and 2 * places >= results:
         return ROWS                      # one product an image: worth it while its places are no fewer than channels
     return COLUMNS
@@ -76,7 +82,14 @@ def is_tiled(images: int, channels: int, results: int, dtype, window: Window) ->
     """Whether Winograd pays: a 3x3 kernel of stride 1 in float32, channels for its products, tiles for its kernel."""
     plain = window.kernel == (3, 3) and window.stride == window.dilation == (1, 1) and window.groups == 1
     tiles = images * -(-window.out[0] // 4) * -(-window.out[1] // 4)
-    return plain and WINOGRAD[0] and dtype == float32 and min(channels, results) >= NARROW and tiles >= 16
+    if not (plain and WINOGRAD[0] and dtype == float32 and min(channels, results) >= NARROWER and tiles >= 16):
+        return False
+    return min(channels, results) >= NARROW or available("winograd", images * channels * math.prod(window.image))
+
+
+def is_picture(channels: int, window: Window) -> bool:
+    """Whether planes pay: up to three channels, no gaps between the taps, lines that are worth copying one by one."""
+    return channels <= 3 and max(window.stride) <= 2 and window.dilation == (1, 1) and window.out[1] >= 16
 
 
 def forward(x, weight, bias, window: Window, residual=None, relu: bool = False, kernels: dict | None = None):
@@ -145,6 +158,8 @@ def weight_grad(dy, x, window: Window):
     with SINGLE:
         if algorithm is TILES:
             return by_winograd.weight_grad(dy, x, window)
+        if algorithm is PLANES:
+            return by_plane.weight_grad(dy, x, window)
         if algorithm is DEPTHWISE:
             dw = by_channel.weight_grad(dy, x, window)
         elif algorithm is POINTWISE:

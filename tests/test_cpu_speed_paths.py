@@ -27,12 +27,18 @@ CASES = {
     "columns": (3, 6, 40, 37, 16, 7, 2, (3, 3), 1, 1),
     "columns, few places": (1, 40, 9, 9, 130, 3, 2, (1, 1), 1, 1),
     "columns, groups": (2, 24, 17, 15, 48, 3, 1, (1, 1), 1, 3),
+    "planes": (2, 3, 35, 38, 16, 7, 2, (3, 3), 1, 1),
+    "planes, stride 1": (3, 2, 18, 40, 5, 3, 1, (1, 0), 1, 1),
+    "planes, even kernel": (1, 1, 40, 33, 64, 4, 2, (0, 1, 2, 0), 1, 1),
+    "columns, deep": (1, 130, 14, 15, 128, 3, 2, (1, 1), 1, 1),
+    "columns, many rows": (2, 112, 30, 30, 64, 3, 2, (1, 1), 1, 1),
     "pointwise": (2, 24, 31, 30, 40, 1, 1, (0, 0), 1, 1),
     "pointwise, strided": (2, 24, 31, 30, 40, 1, 2, (0, 0), 1, 1),
     "pointwise, few places": (1, 64, 7, 7, 96, 1, 1, (0, 0), 1, 1),
+    "pointwise, deep": (2, 1100, 12, 11, 128, 1, 1, (0, 0), 1, 1),
     "depthwise": (2, 24, 40, 41, 24, 3, 2, (1, 1), 1, 24),
 }
-ALGORITHM = {"tiles": conv_cpu.TILES, "rows": conv_cpu.ROWS, "columns": conv_cpu.COLUMNS,
+ALGORITHM = {"tiles": conv_cpu.TILES, "rows": conv_cpu.ROWS, "columns": conv_cpu.COLUMNS, "planes": conv_cpu.PLANES,
              "pointwise": conv_cpu.POINTWISE, "depthwise": conv_cpu.DEPTHWISE}
 TOLERANCE = {"float64": 1e-12, "float32": 3e-6}     # of the largest result
 TILED = 3e-5                                        # Winograd loses a digit, see conv_cpu_winograd.py
