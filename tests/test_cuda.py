@@ -417,3 +417,48 @@ def test_dlpack_with_torch(rng):
     del base
     gc.collect()
     assert cuda.to_numpy(x)[0, 0] == 2
+
+
+@interpret
+def test_memory_stats_count_what_lives_and_what_lived():
+    gc.collect()
+    cuda.reset_peak_memory_stats()
+    cuda.reset_accumulated_memory_stats()
+    before = cuda.memory_stats()
+    x, y = cuda.empty((100,), np.float32), cuda.empty((3,), np.int64)
+    del y
+    after = cuda.memory_stats()
+    grown = {key: after[key] - before[key] for key in after}
+    for kind, current, most in (("allocation", 1, 2), ("allocated_bytes", 400, 424)):
+        assert [grown[f"{kind}.all.{key}"] for key in ("current", "peak", "allocated", "freed")] == [
+            current, most, most, most - current]  # fmt: skip
+    assert after["allocated_bytes.all.current"] == cuda.memory_allocated() and "peak" in cuda.memory_summary()
+    assert x.nbytes == 400
+
+
+@interpret
+def test_out_of_memory_names_the_largest_live_arrays_their_modules_and_lines():
+    import zoo
+
+    model = zoo.nn.Sequential(zoo.nn.Linear(64, 512), zoo.nn.ReLU()).cuda()
+    x = zoo.ones(1000, 64).cuda()
+    cuda.record_memory_history()
+    try:
+        kept = model[0](x), model(x)
+        by_module = cuda.memory_by_module()
+        largest = cuda.memory_snapshot()[0]["blocks"][0]
+        cuda.set_per_process_memory_fraction((cuda.memory_allocated() + 1000) / cuda.mem_get_info()[1])
+        ooms = cuda.memory_stats()["num_ooms"]
+        with pytest.raises(cuda.OutOfMemoryError) as caught:
+            cuda.empty((1000,), np.float32)
+    finally:
+        cuda.set_per_process_memory_fraction(1.0)
+        cuda.record_memory_history(None)
+    assert by_module["1 (ReLU)"] == by_module["the model (Linear)"] == 4 * 512 * 1000
+    assert largest["frames"][0]["filename"] == __file__ and largest["size"] == kept[0].array.nbytes
+    message = str(caught.value)
+    assert "wanted 4,000 bytes" in message and cuda.memory_stats()["num_ooms"] == ooms + 1
+    assert "2.0 MiB (1000, 512) float32 by 1 (ReLU) at " in message and f"{__file__}:" in message
+    cuda.empty((1000,), np.float32)
+    with pytest.raises(ValueError, match="fraction"):
+        cuda.set_per_process_memory_fraction(2.0)

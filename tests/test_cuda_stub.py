@@ -154,7 +154,8 @@ except cuda.OutOfMemoryError as e:
 y = cuda.empty((50,), np.float32)
 '''
     printed, log = run(stub, tmp_path, body, STUB_LIMIT="1000")
-    assert printed == "CUDA out of memory on cuda:0: wanted 4,000 bytes, free 12,345 of 67,890\n"
+    assert printed.startswith("CUDA out of memory on cuda:0: wanted 4,000 bytes, free 12,345 of 67,890; the largest")
+    assert "400 bytes (100,) float32 (zoo.cuda.record_memory_history() shows their lines)" in printed
     assert of(log, "trim"), "what the pool kept is given back before giving up"
 
 

@@ -25,9 +25,16 @@ from zoo.ops.cuda import max_memory_allocated as max_memory_allocated
 from zoo.ops.cuda import max_memory_reserved as max_memory_reserved
 from zoo.ops.cuda import mem_get_info as mem_get_info
 from zoo.ops.cuda import memory_allocated as memory_allocated
+from zoo.ops.cuda import memory_by_module as memory_by_module
 from zoo.ops.cuda import memory_reserved as memory_reserved
+from zoo.ops.cuda import memory_snapshot as memory_snapshot
+from zoo.ops.cuda import memory_stats as memory_stats
+from zoo.ops.cuda import memory_summary as memory_summary
+from zoo.ops.cuda import record_memory_history as record_memory_history
+from zoo.ops.cuda import reset_accumulated_memory_stats as reset_accumulated_memory_stats
 from zoo.ops.cuda import reset_peak_memory_stats as reset_peak_memory_stats
 from zoo.ops.cuda import set_device as set_device
+from zoo.ops.cuda import set_per_process_memory_fraction as set_per_process_memory_fraction
 from zoo.ops.cuda import set_stream as set_stream
 from zoo.ops.cuda import stream as stream
 from zoo.ops.cuda import synchronize as synchronize

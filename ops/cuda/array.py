@@ -8,6 +8,7 @@ import numpy as np
 from zoo.ops.cuda import mode
 from zoo.ops.cuda.capture import outside, refuse
 from zoo.ops.cuda.driver import state
+from zoo.ops.cuda.ledger import note
 from zoo.ops.cuda.memory import memory_class
 from zoo.ops.cuda.mode import is_interpreting
 
@@ -163,7 +164,9 @@ def empty(shape, dtype, device: int | None = None) -> DeviceArray:
     dtype = np.dtype(dtype)
     if device is None:
         device = state.device
-    owner = memory_class()(math.prod(shape) * dtype.itemsize, device)
+    nbytes = math.prod(shape) * dtype.itemsize
+    owner = memory_class()(nbytes, device)
+    note(owner.pointer, nbytes, shape, dtype, device)
     return DeviceArray(owner.pointer, shape, contiguous_strides(shape), dtype, owner, device)
 
 

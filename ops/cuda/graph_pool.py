@@ -12,6 +12,7 @@ from operator import itemgetter
 
 from zoo.ops.cuda.capture import outside
 from zoo.ops.cuda.driver import state
+from zoo.ops.cuda.ledger import live
 
 STEP = 512  # sizes are rounded up to a multiple, so that blocks of nearly one size serve for each other
 
@@ -72,7 +73,8 @@ class PoolMemory:
         return self.below.array(pointer, shape, strides, dtype)
 
     def __del__(self):
-        if (block := getattr(self, "below", None)) is not None:
+        if (block := getattr(self, "below", None)) is not None and live is not None:
+            live.pop(self.pointer, None)
             self.pool.give(block)
 
 

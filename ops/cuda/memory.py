@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from zoo.ops.cuda import mode
+from zoo.ops.cuda import ledger, mode
 from zoo.ops.cuda.driver import state
 from zoo.ops.cuda.mode import is_interpreting
 
@@ -22,10 +22,11 @@ class HostMemory:
     __slots__ = ("block", "device", "nbytes", "pointer")
 
     live: dict[int, int] = {}  # pointer -> bytes of every block, for the interpreter's bounds check
-    held = 0
-    peak = 0
 
     def __init__(self, nbytes: int, device: int):
+        account = ledger.accounts[device]
+        if not account.allows(nbytes):
+            raise ledger.out_of_memory(nbytes, device, account.limit - account.counts[1], account.limit)
         raw = np.empty(nbytes + ALIGNMENT, np.uint8)
         start = -raw.ctypes.data % ALIGNMENT
         self.block = raw[start : start + nbytes]
@@ -34,12 +35,12 @@ class HostMemory:
         self.nbytes = nbytes
         self.device = device
         HostMemory.live[self.pointer] = nbytes
-        HostMemory.held += nbytes
-        HostMemory.peak = max(HostMemory.peak, HostMemory.held)
+        account.add(nbytes)
 
     def __del__(self, live=live):
-        if live.pop(getattr(self, "pointer", None), None) is not None:
-            HostMemory.held -= self.nbytes
+        if live.pop(getattr(self, "pointer", None), None) is not None and ledger is not None:
+            ledger.live.pop(self.pointer, None)
+            ledger.accounts[self.device].remove(self.nbytes)
 
     def array(self, pointer, shape, strides, dtype) -> np.ndarray:
         """The NumPy view of the same bytes; strides in bytes. Raises ValueError if it reaches out of the block."""

@@ -5,7 +5,8 @@ from functools import cache
 
 import numpy as np
 
-from zoo.ops.cuda.driver import CudaError, OutOfMemoryError, check, cuda, failure, state, use
+from zoo.ops.cuda import ledger
+from zoo.ops.cuda.driver import CudaError, check, cuda, failure, state, use
 from zoo.ops.cuda.streams import current_stream
 
 with_pool: set[int] = set()
@@ -35,11 +36,15 @@ class DeviceMemory:
             use(device)
         if device not in with_pool:
             pool(device)
+        account = ledger.accounts[device]
+        if not account.allows(nbytes):
+            raise ledger.out_of_memory(nbytes, device, account.limit - account.counts[1], account.limit)
         stream = current_stream(device)
         code, pointer = cuda().cuMemAllocAsync(max(nbytes, 1), stream.handle)
         if code:
             pointer = allocate_after_trim(code, nbytes, stream)
         self.pointer, self.nbytes, self.device, self.stream = int(pointer), nbytes, device, stream
+        account.add(nbytes)
 
     def record_stream(self, stream):
         """Another stream works on this memory: when it is freed, wait for what that stream had to do by then."""
@@ -49,6 +54,8 @@ class DeviceMemory:
     def __del__(self):
         if not self.pointer or sys.is_finalizing():
             return
+        ledger.live.pop(self.pointer, None)
+        ledger.accounts[self.device].remove(self.nbytes)
         if state.context != self.device:
             use(self.device)
         for stream in self.users:
@@ -65,14 +72,13 @@ def allocate_after_trim(code, nbytes, stream):
     cu = cuda()
     if code != cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
         raise failure(code)
+    ledger.accounts[stream.device].retries += 1
     stream.synchronize()
     empty_cache(stream.device)
     code, pointer = cu.cuMemAllocAsync(max(nbytes, 1), stream.handle)
     if code:
         free, total = check(cu.cuMemGetInfo())
-        raise OutOfMemoryError(
-            f"CUDA out of memory on cuda:{stream.device}: wanted {nbytes:,} bytes, free {free:,} of {total:,}"
-        )
+        raise ledger.out_of_memory(nbytes, stream.device, int(free), int(total))
     return pointer
 
 

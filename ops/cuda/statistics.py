@@ -1,9 +1,10 @@
 """How much GPU memory is in use, in the shapes of torch.cuda."""
 
-from zoo.ops.cuda import pool
+from typing import Any
+
+from zoo.ops.cuda import ledger, pool
 from zoo.ops.cuda.capture import refuse
 from zoo.ops.cuda.driver import check, cuda, is_available, state, use
-from zoo.ops.cuda.memory import HostMemory
 from zoo.ops.cuda.mode import is_interpreting
 
 
@@ -19,30 +20,37 @@ def statistic(name: str, device: int | None) -> int:
 
 def memory_allocated(device: int | None = None) -> int:
     """Bytes in use by arrays."""
-    return HostMemory.held if is_interpreting() else statistic("USED_MEM_CURRENT", device)
+    return ledger.accounts[index(device)].counts[1] if is_interpreting() else statistic("USED_MEM_CURRENT", device)
 
 
 def max_memory_allocated(device: int | None = None) -> int:
     """Most bytes in use since the start or `reset_peak_memory_stats`."""
-    return HostMemory.peak if is_interpreting() else statistic("USED_MEM_HIGH", device)
+    return ledger.accounts[index(device)].peaks[1] if is_interpreting() else statistic("USED_MEM_HIGH", device)
 
 
 def memory_reserved(device: int | None = None) -> int:
     """Bytes that the pool holds, in use or kept for later."""
-    return HostMemory.held if is_interpreting() else statistic("RESERVED_MEM_CURRENT", device)
+    return ledger.accounts[index(device)].counts[1] if is_interpreting() else statistic("RESERVED_MEM_CURRENT", device)
 
 
 def max_memory_reserved(device: int | None = None) -> int:
     """Most bytes that the pool held since the start or `reset_peak_memory_stats`."""
-    return HostMemory.peak if is_interpreting() else statistic("RESERVED_MEM_HIGH", device)
+    return ledger.accounts[index(device)].peaks[1] if is_interpreting() else statistic("RESERVED_MEM_HIGH", device)
 
 
 def reset_peak_memory_stats(device: int | None = None):
     """Lets the two peaks start anew."""
-    if is_interpreting():
-        HostMemory.peak = HostMemory.held
-    else:
+    account = ledger.accounts[index(device)]
+    account.peaks[:] = account.counts
+    if not is_interpreting() and is_available():
         pool.reset_peak(index(device))
+
+
+def reset_accumulated_memory_stats(device: int | None = None):
+    """Lets what was allocated and freed in all start anew."""
+    account = ledger.accounts[index(device)]
+    account.totals[:] = account.counts
+    account.retries = account.ooms = 0
 
 
 def empty_cache(device: int | None = None):
@@ -62,3 +70,43 @@ def mem_get_info(device: int | None = None) -> tuple[int, int]:
     use(index(device))
     free, total = check(cuda().cuMemGetInfo())
     return int(free), int(total)
+
+
+def set_per_process_memory_fraction(fraction: float, device: int | None = None):
+    """Lets this process use so large a share of the GPU's memory; more is an OutOfMemoryError."""
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"set_per_process_memory_fraction: wants a fraction in [0, 1], got {fraction}")
+    total = mem_get_info(device)[1]
+    ledger.accounts[index(device)].limit = None if fraction == 1 else int(total * fraction)
+
+
+def memory_stats(device: int | None = None) -> dict[str, int]:
+    """torch.cuda.memory_stats, its main keys: blocks and bytes now, at most, and in all; failed allocations."""
+    return ledger.stats(index(device), memory_reserved(device), max_memory_reserved(device))
+
+
+def memory_snapshot(device: int | None = None) -> list[dict[str, Any]]:
+    """What is live, the largest first, in the form of torch's segments: address, size, shape, dtype; while
+    `record_memory_history` is on also the user's line and the module that made it.
+    """
+    return ledger.snapshot(index(device))
+
+
+def memory_by_module(device: int | None = None) -> dict[str, int]:
+    """Bytes of live arrays by the module whose forward made them, where `record_memory_history` was on."""
+    return ledger.memory_by_module(index(device))
+
+
+def memory_summary(device: int | None = None, abbreviated: bool = False) -> str:
+    """The main numbers of `memory_stats` as a table, and the largest live arrays unless abbreviated."""
+    found, text = memory_stats(device), ledger.size_text
+    lines = [f"{'':20s}{'current':>12s}{'peak':>12s}{'allocated':>12s}{'freed':>12s}"]
+    for name, show in (("allocated_bytes", text), ("allocation", str)):
+        values = [show(found[f"{name}.all.{key}"]) for key in ("current", "peak", "allocated", "freed")]
+        lines.append(f"{name:20s}" + "".join(f"{v:>12s}" for v in values))
+    reserved = [text(found[f"reserved_bytes.all.{key}"]) for key in ("current", "peak")]
+    lines.append(f"{'reserved_bytes':20s}" + "".join(f"{v:>12s}" for v in reserved))
+    if not abbreviated:
+        uses = sorted((u for u in ledger.live.values() if u.device == index(device)), key=lambda u: -u.nbytes)
+        lines += [u.text() for u in uses[:ledger.LARGEST]]
+    return "\n".join(lines)

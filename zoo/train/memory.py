@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import zoo
 from zoo.nn.module import Module
 from zoo.ops import cuda
+from zoo.ops.cuda.ledger import size_text
 
 LARGEST = 5
 KEPT = 2            # a module's output is kept for the backward pass, and its gradient lives beside it
@@ -100,17 +101,3 @@ def batch_that_fits(total: int, fixed: int, each: int) -> int:
         (12, 0)
     """
     return max(0, (total - fixed) // max(1, each))
-
-
-def size_text(nbytes: int) -> str:
-    """Bytes for people.
-
-    Example:
-        >>> from zoo.train.memory import size_text
-        >>> size_text(3 << 20), size_text(2000)
-        ('3.0 MiB', '2.0 KiB')
-    """
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if nbytes >= size:
-            return f"{nbytes / size:.1f} {unit}"
-    return f"{nbytes} bytes"
