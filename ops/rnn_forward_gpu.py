@@ -43,6 +43,13 @@ def weights_of(w, gate, units, columns, H):
 
 
 @triton.jit
+def rows_of(w, rows, inside, columns, H):
+    """w (*, H): these rows, and columns below H."""
+    return tl.load(w + rows[:, None].to(tl.int64) * H + columns[None, :], mask=inside[:, None] & (columns < H)[None, :],
+                   other=0.0)
+
+
+@triton.jit
 def gate_sums(x, gate, gates: tl.constexpr, tile_rows, units, mask, H, WIDE: tl.constexpr):
     """x (N, gates*H): the products with the input of a gate, for these rows and units."""
     return tl.load(x + tile_rows * (gates * H) + (gate * H + units)[None, :], mask=mask, other=0.0).to(WIDE)
@@ -93,56 +100,58 @@ def lstm_steps(gx, w, hs, before, starts, hn, cn, gates, cells, bar, first, last
     """gx (N, 4H): i, f, g, o; w (4H, H), hs (B + N, H), before (N,), starts (steps + 1,); hn, cn (B, H), WIDE: in and
     out; gates (N, 4H): i, f, o, g and cells (N, 2H): c before, tanh(c), both WIDE; bar (1,).
 
+    Tiles are (units, sequences): one product with the four rows of w of each unit, one below the other. With BH = 16
+    they are the 64 rows that Hopper's tensor cores want, however few sequences a program owns.
     Grid: (programs,) = (ceil(B / BB) * ceil(H / BH),).
     """
     blocks = tl.cdiv(B, BB)
     rb = tl.program_id(0) % blocks * BB + tl.arange(0, BB)
     ru = tl.program_id(0) // blocks * BH + tl.arange(0, BH)
     rk = tl.arange(0, BK)
-    inside = (rb < B)[:, None] & (ru < H)[None, :]
-    state = rb[:, None] * H + ru[None, :]
+    four = tl.arange(0, 4 * BH)
+    unit = tl.program_id(0) // blocks * BH + four // 4
+    rw = four % 4 * H + unit
+    inside = (ru < H)[:, None] & (rb < B)[None, :]
+    state = rb[None, :] * H + ru[:, None]
     h = tl.load(hn + state, mask=inside, other=0.0)
     c = tl.load(cn + state, mask=inside, other=0.0)
-    wi = weights_of(w, 0, ru, rk, H) if RESIDENT else 0
-    wf = weights_of(w, 1, ru, rk, H) if RESIDENT else 0
-    wg = weights_of(w, 2, ru, rk, H) if RESIDENT else 0
-    wo = weights_of(w, 3, ru, rk, H) if RESIDENT else 0
+    held = rows_of(w, rw, unit < H, rk, H) if RESIDENT else 0
     for k in range(first, last):
         t = steps - 1 - k if REVERSE else k
         start = tl.load(starts + t)
         active = rb < tl.load(starts + t + 1) - start
-        mask = active[:, None] & (ru < H)[None, :]
-        rows = (start + rb)[:, None]
-        i, f = gate_sums(gx, 0, 4, rows, ru, mask, H, WIDE), gate_sums(gx, 1, 4, rows, ru, mask, H, WIDE)
-        g, o = gate_sums(gx, 2, 4, rows, ru, mask, H, WIDE), gate_sums(gx, 3, 4, rows, ru, mask, H, WIDE)
+        mask = (ru < H)[:, None] & active[None, :]
+        rows = (start + rb)[None, :]
         old = tl.load(before + start + rb, mask=active, other=0)
+        acc = tl.zeros((4 * BH, BB), WIDE)
         if RESIDENT:
-            a = block(hs, old, active, rk, H, H)
-            i = tl.dot(a, wi, i, input_precision=PRECISION, out_dtype=WIDE)
-            f = tl.dot(a, wf, f, input_precision=PRECISION, out_dtype=WIDE)
-            g = tl.dot(a, wg, g, input_precision=PRECISION, out_dtype=WIDE)
-            o = tl.dot(a, wo, o, input_precision=PRECISION, out_dtype=WIDE)
+            acc = tl.dot(held, tl.trans(block(hs, old, active, rk, H, H)), acc, input_precision=PRECISION,
+                         out_dtype=WIDE)
         else:
             for j in range(0, H, BK):
-                a = block(hs, old, active, j + rk, H, H)
-                i = tl.dot(a, weights_of(w, 0, ru, j + rk, H), i, input_precision=PRECISION, out_dtype=WIDE)
-                f = tl.dot(a, weights_of(w, 1, ru, j + rk, H), f, input_precision=PRECISION, out_dtype=WIDE)
-                g = tl.dot(a, weights_of(w, 2, ru, j + rk, H), g, input_precision=PRECISION, out_dtype=WIDE)
-                o = tl.dot(a, weights_of(w, 3, ru, j + rk, H), o, input_precision=PRECISION, out_dtype=WIDE)
-        i, f, g, o = sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)
+                acc = tl.dot(rows_of(w, rw, unit < H, j + rk, H), tl.trans(block(hs, old, active, j + rk, H, H)), acc,
+                             input_precision=PRECISION, out_dtype=WIDE)
+        even, odd = acc.reshape(BH, 2, 2, BB).permute(0, 3, 1, 2).split()
+        i, g = even.split()
+        f, o = odd.split()
+        px = gx + rows * (4 * H) + ru[:, None]
+        i = sigmoid(i + tl.load(px, mask=mask, other=0.0).to(WIDE))
+        f = sigmoid(f + tl.load(px + H, mask=mask, other=0.0).to(WIDE))
+        g = tanh(g + tl.load(px + 2 * H, mask=mask, other=0.0).to(WIDE))
+        o = sigmoid(o + tl.load(px + 3 * H, mask=mask, other=0.0).to(WIDE))
         new = f * c + i * g
         bent = tanh(new)
-        pg = gates + rows * (4 * H) + ru[None, :]
+        pg = gates + rows * (4 * H) + ru[:, None]
         tl.store(pg, i, mask=mask)
         tl.store(pg + H, f, mask=mask)
         tl.store(pg + 2 * H, o, mask=mask)
         tl.store(pg + 3 * H, g, mask=mask)
-        pc = cells + rows * (2 * H) + ru[None, :]
+        pc = cells + rows * (2 * H) + ru[:, None]
         tl.store(pc, c, mask=mask)
         tl.store(pc + H, bent, mask=mask)
         c = tl.where(mask, new, c)
         h = tl.where(mask, o * bent, h)
-        tl.store(hs + (B + rows) * H + ru[None, :], h.to(hs.dtype.element_ty), mask=mask)
+        tl.store(hs + (B + rows) * H + ru[:, None], h.to(hs.dtype.element_ty), mask=mask)
         if PERSIST:
             grid_barrier(bar, (k - first + 1) * programs)
     tl.store(hn + state, h, mask=inside)

@@ -27,12 +27,11 @@ class Chip(NamedTuple):
     """What a loop has to fit: one program on each multiprocessor, its weights and states in shared memory."""
     multiprocessors: int
     shared: int                       # bytes
+    major: int                        # of the compute capability
 
 
-DRY = Chip(108, 163 * 1024)           # what a dry run plans for: an A100, the least of the GPUs compiled for
+DRY = Chip(108, 163 * 1024, 8)        # what a dry run plans for: an A100, the least of the GPUs compiled for
 SPARE = 4096                          # bytes that a compiled kernel needs beside its operands
-REGISTERS = 255                       # of a thread: one program runs on a multiprocessor, so it may have all; left to
-                                      # itself the assembler spills 8 to 24 bytes for the sake of a second program
 
 
 class Plan(NamedTuple):
@@ -57,7 +56,8 @@ def _power(n: int) -> int:
 def _chip(device: int) -> Chip:
     if mode.dry:
         return DRY
-    return Chip(cuda.multiprocessors(device), attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", device))
+    return Chip(cuda.multiprocessors(device), attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", device),
+                cuda.get_device_capability(device)[0])
 
 
 def _plan(batch: int, size: int, gates: int, x: DeviceArray, held_warps: int = 4) -> Plan:
@@ -65,7 +65,8 @@ def _plan(batch: int, size: int, gates: int, x: DeviceArray, held_warps: int = 4
 
     Weights stay where tensor cores read them from shared memory: float32 in three parts or by FMA, and float64, would
     fill and spill the registers. held_warps: with weights that stay, as many warps as spill the least (compiled for
-    compute capabilities 8.0, 9.0 and 10.0: 4 forward, 8 backward).
+    compute capabilities 8.0, 9.0 and 10.0: 4 forward, 8 backward and for the LSTM). Blackwell's tensor cores want the
+    states of a long sum in other registers: there sums of 1024 spilled 160 to 350 bytes.
     """
     dtype, width = x.dtype, _power(size)
     precision = "tf32" if dtype == float32 and Precision.float32 != "highest" else "ieee"
@@ -79,7 +80,7 @@ def _plan(batch: int, size: int, gates: int, x: DeviceArray, held_warps: int = 4
         plan = streaming._replace(BH=bh, num_warps=8)
         if plan.programs(batch, size) <= chip.multiprocessors:
             held = width * (gates * bh + plan.BB) * dtype.itemsize
-            if on_tensor_cores and held <= chip.shared - SPARE:
+            if on_tensor_cores and held <= chip.shared - SPARE and (chip.major < 10 or width <= 512):
                 return plan._replace(RESIDENT=True, BK=width, num_warps=held_warps)
             return plan
     return streaming._replace(PERSIST=False)
@@ -117,6 +118,15 @@ def _dense(*xs) -> list:
     return [x if x is None or x.is_contiguous else contiguous_copy(x) for x in xs]
 
 
+def _most_registers(kernel, plan: Plan) -> int | None:
+    """Of a thread, so that nothing is spilled: compiled for 8.0, 9.0 and 10.0 with Triton 3.6 and 3.9.
+
+    One program runs on a multiprocessor and may have them all; left to itself, None, the assembler spills 8 to 24 bytes
+    of some kernels to fit a second program. A limit makes it load the operands of long sums ahead, and spill those.
+    """
+    return None if plan.RESIDENT and kernel in (lstm_steps, lstm_steps_back, gru_steps_back) else 240
+
+
 def _walk(kernel, plan: Plan, arrays: tuple, batch: int, size: int, steps: int, reverse: bool, dtype, **constexprs):
     """Launches the loop: all steps in one cooperative launch, or one launch a step."""
     programs = plan.programs(batch, size)
@@ -126,7 +136,7 @@ def _walk(kernel, plan: Plan, arrays: tuple, batch: int, size: int, steps: int, 
     for first in range(0, steps, step):
         cuda.launch(kernel, (programs,), *arrays, bar, first, first + step, steps, batch, size, programs,
                     REVERSE=reverse, WIDE=_wide_of(dtype), num_stages=1, cooperative=plan.PERSIST and programs > 1,
-                    maxnreg=REGISTERS, **plan._asdict(), **constexprs)
+                    maxnreg=_most_registers(kernel, plan), **plan._asdict(), **constexprs)
 
 
 def _states(h0: DeviceArray, rows: int) -> tuple[DeviceArray, DeviceArray]:
@@ -180,7 +190,7 @@ def lstm(x, h0, c0, w_ih, w_hh, bias, w_hr, batch_sizes, reverse=False):
     hs, y = _states(h0, len(gx))
     gates, cells = (cuda.empty(s.shape, s.dtype, device) for s in (kept, cell))
     hn, cn, index = _carried(h0), _carried(c0), _index_of(batch_sizes, reverse, device)
-    _walk(lstm_steps, _plan(batch, size, 4, x),
+    _walk(lstm_steps, _plan(batch, size, 4, x, 8),
           (gx, w, hs, index.before, index.starts, hn, cn, gates, cells), batch, size, len(batch_sizes), reverse, dtype)
     return y, cast(hn, dtype), cast(cn, dtype), gates, cells
 
