@@ -103,6 +103,9 @@ class Finish:
         bias, self.bias = self.bias, None
         return bias
 
+    def arrays(self) -> list:
+        return [a for a in (self.bias, self.residual) if a is not None]
+
     def __call__(self, y, images: slice, rows: slice) -> None:
         if self.bias is not None:
             np.add(y, self.bias_row, out=y)

@@ -8,12 +8,15 @@ elementwise products, summed over channels, are 36 more. The two gradients are t
 float32 loses about one digit: errors of 1e-5 relative to the largest result, where the direct sum has 1e-6. An inf
 makes its whole tile NaN. `zoo.backends.cpu.winograd = False` turns it off; float64 never comes here.
 """
+import math
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from zoo.ops.compiled import compiled
 from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, padded, scratch, sum_of
 from zoo.ops.conv_cpu_panels import panel_product, width_of
-from zoo.ops.threads import even, get_num_threads, product, run
+from zoo.ops.threads import even, get_num_threads, run
 from zoo.ops.window import Window
 
 TILE, REACH = 4, 6                       # a tile of results, and of what it reads
@@ -23,6 +26,7 @@ G = np.array([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0
 A = np.array([[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]], np.float64)  # A^T
 BB, GG, AA = (np.kron(m, m).astype(np.float32) for m in (B, G, A))     # (36, 36), (36, 9), (16, 36)
 SHIFTED = np.concatenate([AA, np.ones((16, 1), np.float32)], axis=1).reshape(TILE, TILE, 37)     # a row more: the bias
+PANEL = 64                               # channels of the weight's gradient at a time, if all tiles are there
 FEW = 64                                 # tiles for each thread, below which the channels of the result are cut instead
 
 
@@ -49,18 +53,32 @@ def transformed(taps):
     return out
 
 
-def tiles_of(x, window: Window, rows: slice, tiles: tuple[int, int]):
+def tiles_of(x, window: Window, rows: slice, tiles: tuple[int, int], out=None):
     """x (n, H, W, C) -> (36, n * tiles in these rows, C): B^T d B of every tile d."""
     height, width = rows.stop - rows.start, tiles[1]
     top, *rest = window.padding
     piece = window._replace(out=(height * TILE, width * TILE), padding=(top - rows.start * TILE, *rest))
-    x = padded(x, piece)
-    (n, _, _, c), (a, b, w, e) = x.shape, x.strides
-    view = as_strided(x, (n, height, width, REACH, REACH * c), (a, TILE * b, TILE * w, b, e))
+    return by_tile(BB, padded(x, piece), (height, width), "transformed", out)
+
+
+def spread_tiles(dy, window: Window, rows: slice, tiles: tuple[int, int], out=None):
+    """dy (n, P, Q, K) -> (36, n * tiles in these rows, K): A dy A^T of every tile, zeros where it stands out."""
+    height, width = rows.stop - rows.start, tiles[1]
+    piece = window._replace(image=window.out, out=(height * TILE, width * TILE), kernel=(1, 1),
+                            padding=(-rows.start * TILE, 0, 0, 0))
+    return by_tile(AA.T, padded(dy, piece), (height, width), "spread", out)
+
+
+def by_tile(matrix, x, tiles: tuple[int, int], name: str, out=None):
+    """x (n, height, width, C) -> (36, n * tiles, C): the matrix (36, r * r) times every tile of r x r, 4 apart."""
+    (n, _, _, c), (a, b, w, e), (height, width) = x.shape, x.strides, tiles
+    places = matrix.shape[1]
+    reach = math.isqrt(places)
+    view = as_strided(x, (n, height, width, reach, reach * c), (a, TILE * b, TILE * w, b, e))
     read = scratch("tiles", view.shape, x.dtype)
     np.copyto(read, view)
-    out = scratch("transformed", (36, n * height * width, c), x.dtype)
-    np.matmul(BB, read.reshape(-1, 36, c), out=out.transpose(1, 0, 2))         # tile by tile, each in the L1 cache
+    out = scratch(name, (36, n * height * width, c), x.dtype) if out is None else out
+    np.matmul(matrix, read.reshape(-1, places, c), out=out.transpose(1, 0, 2))         # each in the L1 cache
     return out
 
 
@@ -96,6 +114,8 @@ def multiplied(read, kernel, bias, y) -> None:
 
 def forward(x, kernel, window: Window, y, finish: Finish):
     """x (N, H, W, C), kernel (K / width, 36, C, width) -> y (N, P, Q, K)."""
+    if fast := compiled("winograd", x, *finish.arrays()):
+        return fast.forward(x, kernel, window, y, finish)
     tiles, (panels, _, c, width), bias = tile_counts(window), kernel.shape, finish.taken_bias()
 
     def block(cut):
@@ -120,33 +140,50 @@ def forward(x, kernel, window: Window, y, finish: Finish):
 def weight_grad(dy, x, window: Window):
     """dy (N, P, Q, K), x (N, H, W, C) -> (K, C, 3, 3)."""
     tiles, k, c = tile_counts(window), dy.shape[3], x.shape[3]
-    blocks = blocks_of(len(x), tiles, max(c, k), 36 * c * k * 4)
+    dw = np.empty((k, c, 9), x.dtype)
+    places = len(x) * tiles[0] * tiles[1]
+    if places * (k + c) <= 2 * k * c:
+        weight_grad_by_channels(dy, x, window, tiles, dw)
+        return dw.reshape(k, c, 3, 3)
 
     def total(blocks):
         """Of one thread: the sum over its blocks of the 36 products (K, P) @ (P, C)."""
         out = np.empty((36, k, c), x.dtype)
         for i, (images, rows) in enumerate(blocks):
             read = tiles_of(x[images], window, rows, tiles)
-            spread = spread_tiles(dy[images], rows, tiles).reshape(36, -1, k).transpose(0, 2, 1)
+            spread = spread_tiles(dy[images], window, rows, tiles).transpose(0, 2, 1)
             part = scratch("products", out.shape, x.dtype) if i else out
             np.matmul(spread, read, out=part)
             if i:
                 out += part
         return out
 
-    return product(sum_of(total, blocks).reshape(36, -1).T, GG).reshape(k, c, 3, 3)
+    sums = sum_of(total, blocks_of(len(x), tiles, max(c, k), 36 * c * k * 4))
+    run(lambda part: gathered(sums[:, part], dw[part]), even(k, get_num_threads()))
+    return dw.reshape(k, c, 3, 3)
 
 
-def spread_tiles(dy, rows: slice, tiles: tuple[int, int]):
-    """dy (n, P, Q, K) -> (36, n * tiles in these rows * K): A dy A^T of every tile, zeros where it stands out."""
-    n, p, q, k = dy.shape
-    height = rows.stop - rows.start
-    read = scratch("tiles", (TILE, TILE, n, height, tiles[1], k), dy.dtype)
-    if p % TILE or q % TILE:
-        read.fill(0)
-    for i in range(TILE):
-        for j in range(TILE):
-            part = dy[:, TILE * rows.start + i:min(p, TILE * rows.stop):TILE, j::TILE]
-            read[i, j, :, :part.shape[1], :part.shape[2]] = part
-    out = scratch("spread", (36, read.size // 16), dy.dtype)
-    return np.matmul(AA.T, read.reshape(16, -1), out=out)
+def weight_grad_by_channels(dy, x, window: Window, tiles: tuple[int, int], dw):
+    """Few tiles against a large kernel: all tiles first, then every thread has channels of the result, and no sums."""
+    per_image, k, c = tiles[0] * tiles[1], dy.shape[3], x.shape[3]
+    read = scratch("all tiles", (36, len(x) * per_image, c), x.dtype)
+    spread = scratch("all spread", (36, len(x) * per_image, k), x.dtype)
+
+    def transform(images):
+        places, rows = slice(images.start * per_image, images.stop * per_image), slice(0, tiles[0])
+        tiles_of(x[images], window, rows, tiles, read[:, places])
+        spread_tiles(dy[images], window, rows, tiles, spread[:, places])
+
+    def multiply(part):
+        sums = scratch("products", (36, part.stop - part.start, c), x.dtype)
+        np.matmul(spread[..., part].transpose(0, 2, 1), read, out=sums)
+        gathered(sums, dw[part])
+
+    threads = get_num_threads()
+    run(transform, even(len(x), min(len(x), threads)))
+    run(multiply, even(k, -(-k // (threads * PANEL)) * threads))
+
+
+def gathered(sums, dw) -> None:
+    """sums (36, K, C) -> dw (K, C, 9): G^T s G of every kernel."""
+    np.matmul(sums.transpose(1, 2, 0), GG, out=dw)

@@ -21,11 +21,14 @@ SMALL = 1 << 13                          # elements below which NumPy has nearly
 
 def compiled(name: str, *arrays: np.ndarray) -> ModuleType | None:
     """The module of compiled functions; None where an array is not float32, the first one is small, or it is off."""
-    if not ENABLED[0] or arrays[0].size < SMALL:
-        return None
-    if any(a.dtype != float32 or not a.flags.aligned for a in arrays):
+    if not ENABLED[0] or arrays[0].size < SMALL or any(a.dtype != float32 or not a.flags.aligned for a in arrays):
         return None
     return module(name)
+
+
+def available(name: str, size: int) -> bool:
+    """Whether arrays of this size, if they are float32, will find the module."""
+    return ENABLED[0] and size >= SMALL and module(name) is not None
 
 
 @functools.cache

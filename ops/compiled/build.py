@@ -11,7 +11,8 @@ from numba import njit, types  # pyright: ignore[reportMissingImports]
 # Numba asks only whether a function's own file has changed since its code was kept. Ours also consist of vector.py's.
 DIGEST = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()[:8]
 OPTIONS = {"nogil": True, "error_model": "numpy"}
-boolean, integer, double = types.boolean, types.int64, types.float64
+boolean, integer, number, double = types.boolean, types.int64, types.float32, types.float64
+pair = types.UniTuple(integer, 2)
 
 
 def reads(ndim: int, dtype=types.float32):

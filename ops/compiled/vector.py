@@ -5,6 +5,8 @@ order on every processor. A `Vector` is LLVM's <16 x float>: one register of AVX
 and the same bits on all of them. Arrays are flat memory here, indices are not checked: callers answer for both.
 
     load(a, i, n), store(a, i, v, n)    elements i .. i + n - 1 of the array's memory, n <= 16; other lanes are 0
+    store_integers(a, i, v, n)          the same into an array of int64
+    prefetch(a, i)                      into the cache
     splat(s)                            s in all lanes
     a + b, a - b, a * b, a / b, fma(a, b, c)     fma is a * b + c, rounded once where the processor has it
     largest(a, b), smallest(a, b), sqrt(a)       NaN if either is NaN
@@ -25,6 +27,7 @@ from numba.extending import (  # pyright: ignore[reportMissingImports]
 
 LANES = 16
 FLOAT, INT32, INDEX = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+BYTES = ir.IntType(8).as_pointer()
 FLOATS, INTS, BITS = (ir.VectorType(t, LANES) for t in (FLOAT, INT32, ir.IntType(1)))
 
 
@@ -67,7 +70,7 @@ def llvm_function(builder, name: str, result, arguments):
 
 @register_jitable
 def stride(a, d):
-    return a.strides[d] // 4
+    return a.strides[d] // a.itemsize
 
 
 @intrinsic
@@ -82,6 +85,18 @@ def load(typing, array, index, count):
 
 
 @intrinsic
+def prefetch(typing, array, index):
+    """Asks for the cache line of an element; also beyond the array."""
+    def generate(context, builder, signature, args):
+        index = context.cast(builder, args[1], signature.args[1], types.int64)
+        pointer = builder.bitcast(address(context, builder, signature.args[0], args[0], index), BYTES)
+        function = llvm_function(builder, "llvm.prefetch.p0", ir.VoidType(), [BYTES, INT32, INT32, INT32])
+        builder.call(function, [pointer, INT32(0), INT32(3), INT32(1)])          # to be read, often, data
+        return context.get_dummy_value()
+    return types.none(array, index), generate
+
+
+@intrinsic
 def store(typing, array, index, value, count):
     def generate(context, builder, signature, args):
         index, count = (context.cast(builder, args[k], signature.args[k], types.int64) for k in (1, 3))
@@ -89,6 +104,20 @@ def store(typing, array, index, value, count):
         kind = [FLOATS, FLOATS.as_pointer(), INT32, BITS]
         function = llvm_function(builder, "llvm.masked.store.v16f32.p0", ir.VoidType(), kind)
         builder.call(function, [args[2], pointer, INT32(4), mask_of(builder, count)])
+        return context.get_dummy_value()
+    return types.none(array, index, vector, count), generate
+
+
+@intrinsic
+def store_integers(typing, array, index, value, count):
+    """Into an array of int64."""
+    def generate(context, builder, signature, args):
+        index, count = (context.cast(builder, args[k], signature.args[k], types.int64) for k in (1, 3))
+        wide = ir.VectorType(INDEX, LANES)
+        pointer = builder.bitcast(address(context, builder, signature.args[0], args[0], index), wide.as_pointer())
+        kind = [wide, wide.as_pointer(), INT32, BITS]
+        function = llvm_function(builder, "llvm.masked.store.v16i64.p0", ir.VoidType(), kind)
+        builder.call(function, [builder.fptosi(args[2], wide), pointer, INT32(8), mask_of(builder, count)])
         return context.get_dummy_value()
     return types.none(array, index, vector, count), generate
 
@@ -161,4 +190,3 @@ def chosen(typing, a, b, c, d):
         a, b, c, d = args
         return builder.select(builder.fcmp_ordered("<=", a, b), c, d)
     return vector(vector, vector, vector, vector), generate
-

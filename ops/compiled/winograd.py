@@ -5,7 +5,12 @@ The three matrices are those of ops/conv_cpu_winograd.py. Images are NHWC, with 
 import numpy as np
 
 from zoo.ops.compiled.build import boolean, inline, integer, kernel, reads, writes
-from zoo.ops.compiled.vector import LANES, fma, largest, load, splat, store, stride
+from zoo.ops.compiled.vector import LANES, fma, largest, load, prefetch, splat, store, stride
+from zoo.ops.conv_cpu_blocks import Finish, scratch, sum_of
+from zoo.ops.conv_cpu_panels import panel_product
+from zoo.ops.conv_cpu_winograd import FEW, GG, TILE, blocks_of, tile_counts
+from zoo.ops.threads import even, get_num_threads, product, run
+from zoo.ops.window import Window
 
 
 @inline
@@ -62,6 +67,9 @@ def tiles(x, top, left, rows, columns, out):
         for c in range(0, channels, LANES):
             n = min(LANES, channels - c)
             if inside:
+                for r in range(6):
+                    for s in range(6, 10):
+                        prefetch(x, at + r * down + s * right + c)
                 tile(x, at + c, down, right, out, k * spot + c, plane, n)
             else:
                 for r in range(6):
@@ -113,6 +121,9 @@ def results(m, bias, residual, more, relu, rows, columns, y):
             n, p = min(LANES, channels - c), k * spot + c
             at, at2 = i * image + h * down + w * right + c, i * image2 + h * down2 + w * right2 + c
             b = load(bias, c, n)
+            for r in range(4):
+                for s in range(4, 8):
+                    prefetch(y, at + r * down + s * right)
             s, t = read_four(m, p, plane, n), read_four(m, p + plane, plane, n)
             u, v = read_four(m, p + 2 * plane, plane, n), read_four(m, p + 3 * plane, plane, n)
             x, z = read_four(m, p + 4 * plane, plane, n), read_four(m, p + 5 * plane, plane, n)
@@ -165,3 +176,73 @@ def spread(dy, rows, columns, out):
             write_six(out, to + 18 * plane, plane, times_a_turned(s[3], t[3], u[3], v[3]), n)
             write_six(out, to + 24 * plane, plane, times_a_turned(s[4], t[4], u[4], v[4]), n)
             write_six(out, to + 30 * plane, plane, times_a_turned(s[5], t[5], u[5], v[5]), n)
+
+
+# -- the functions of ops/conv_cpu_winograd.py
+
+def side_by_side(x):
+    """x (N, H, W, C) with its channels side by side in memory."""
+    return x if x.strides[3] == x.itemsize else np.ascontiguousarray(x)
+
+
+def planes(name: str, places: int, channels: int) -> np.ndarray:
+    """Scratch memory (36, places, channels); planes a power of two apart would all fall on one set of the cache."""
+    return scratch(name, (36, places + 1, channels), np.dtype(np.float32))[:, :places]
+
+
+def tiles_of(x, window: Window, rows: slice, columns: int):
+    """x (n, H, W, C) -> (36, n * tiles in these rows, C): B^T d B of every tile d."""
+    height, (top, left) = rows.stop - rows.start, window.padding[:2]
+    out = planes("transformed", len(x) * height * columns, x.shape[3])
+    tiles(x, top - rows.start * TILE, left, height, columns, out)
+    return out
+
+
+def spread_tiles(dy, rows: slice, columns: int):
+    """dy (n, P, Q, K) -> (36, n * tiles in these rows, K): A dy A^T of every tile, zeros where it stands out."""
+    dy, height = dy[:, rows.start * TILE:rows.stop * TILE], rows.stop - rows.start
+    out = planes("spread", len(dy) * height * columns, dy.shape[3])
+    spread(dy, height, columns, out)
+    return out
+
+
+def forward(x, kernel, window: Window, y, finish: Finish) -> None:
+    """x (N, H, W, C), kernel (K / width, 36, C, width) -> y (N, P, Q, K); what ends a block is done in registers."""
+    counts, (panels, _, c, width), k = tile_counts(window), kernel.shape, y.shape[3]
+    x, residual = side_by_side(x), y if finish.residual is None else side_by_side(finish.residual)
+    bias = np.zeros(k, np.float32) if finish.bias is None else np.ascontiguousarray(finish.bias)
+    more, relu = finish.residual is not None, finish.zero is not None
+
+    def put(read, images, rows, panel):
+        channels = slice(panel.start * width, panel.stop * width)
+        at = images, slice(TILE * rows.start, TILE * rows.stop), slice(None), channels
+        products = planes("products", read.shape[1], channels.stop - channels.start)
+        panel_product(read, kernel[panel], products)
+        results(products, bias[channels], residual[at], more, relu, rows.stop - rows.start, counts[1], y[at])
+
+    def block(cut):
+        images, rows = cut
+        put(tiles_of(x[images], window, rows, counts[1]), images, rows, slice(0, panels))
+
+    if len(x) * counts[0] * counts[1] >= FEW * get_num_threads():
+        run(block, blocks_of(len(x), counts, c, kernel.nbytes))
+        return
+    images, rows = slice(0, len(x)), slice(0, counts[0])
+    read = tiles_of(x, window, rows, counts[1])
+    run(lambda panel: put(read, images, rows, panel), even(panels, min(panels, get_num_threads())))
+
+
+def weight_grad(dy, x, window: Window):
+    """dy (N, P, Q, K), x (N, H, W, C) -> (K, C, 3, 3)."""
+    x, counts, k, c = side_by_side(x), tile_counts(window), dy.shape[3], x.shape[3]
+
+    def total(blocks):
+        """Of one thread: the sum over its blocks of the 36 products (K, P) @ (P, C)."""
+        out = np.zeros((36, k, c), np.float32)
+        for images, rows in blocks:
+            read, behind = tiles_of(x[images], window, rows, counts[1]), spread_tiles(dy[images], rows, counts[1])
+            out += np.matmul(behind.transpose(0, 2, 1), read, out=scratch("products", out.shape, out.dtype))
+        return out
+
+    blocks = blocks_of(len(x), counts, max(c, k), 36 * c * k * 4)
+    return product(sum_of(total, blocks).reshape(36, -1).T, GG).reshape(k, c, 3, 3)
