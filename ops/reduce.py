@@ -140,6 +140,12 @@ class mean:
         return draws(rng, (None,), (1,), ((0, 2), True), (0,))
 
 
+def can_divide(y: np.ndarray) -> bool:
+    """Is a product of floats the others' times one for each factor, to the last digits? Not if it is 0, tiny or inf."""
+    size = np.abs(y)
+    return y.dtype in (float32, float64) and bool(np.all((size >= np.finfo(y.dtype).tiny) & (size < np.inf)))
+
+
 @structured
 class prod:
     """The product over one dim, or all; integers and bools are multiplied as int64, and the product of nothing is 1.
@@ -162,14 +168,16 @@ class prod:
         y = multiply_up(input.astype(wide, copy=False), dims, keepdim)
         return np.asarray(y).astype(spec.dtype, copy=False)
 
-    def dinput(dy, input, dim, keepdim):
+    def dinput(dy, input, y, dim, keepdim):
         from zoo.ops.scan import product_gradient, shift
         shape = input.shape
+        if type(y) is np.ndarray and y.dtype == input.dtype and can_divide(y):
+            return restored(dy * y, shape, dim, keepdim) / input
         if not shape or 0 in shape:
             return spread(dy, shape, dim, keepdim)
         if dim is None:
             flat = reshape(input, (math.prod(shape),))
-            return reshape(prod.derivatives["input"](reshape(dy, ()), flat, 0, False), shape)
+            return reshape(prod.derivatives["input"](reshape(dy, ()), flat, y, 0, False), shape)
         d = wrap("prod", dim, len(shape))
         last = shift(spread(dy, shape, dim, keepdim), d, shape[d] - 1, 0.0)
         return product_gradient(last, input, d)
