@@ -46,6 +46,9 @@ def rows_before(batch_sizes: tuple[int, ...], reverse: bool) -> np.ndarray:
 
 def states_before(h0, y, batch_sizes, reverse):
     """The state before each row (N, P), from initial states (B, P) and outputs (N, P)."""
+    if batch_sizes[-1] == batch_sizes[0]:                       # of one length: those before are one step away
+        size, rows = batch_sizes[0], y.shape[0]
+        return cat(0, rows_of(y, slice(size, None)), h0) if reverse else cat(0, h0, rows_of(y, slice(rows - size)))
     return embedding(constant(rows_before(batch_sizes, reverse), y), cat(0, h0, y))
 
 

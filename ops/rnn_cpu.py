@@ -20,7 +20,7 @@ ROWS = 16                      # of the batch for each thread: with fewer the ca
 STEPS = 8                      # in a block: its slopes stay in the cache until they are used
 UNPACKED = 10 ** 6             # multiplications up to which OpenBLAS takes the matrices as they lie (AVX-512 kernels)
 WIDTHS = range(64, 23, -1)     # of a strip: the kernel's best is 64, and below 24 the whole product is no slower
-INPUTS = 256                   # rows of the input product at a time, whose bias is added while they are in the cache
+INPUTS = 1024                  # rows of the input product at a time: with fewer the weights are packed too often
 
 
 class Block(NamedTuple):
@@ -181,7 +181,10 @@ def lstm_forward(x, h0, c0, w_ih, w_hh, bias, w_hr, spans):
     size = w_hh.shape[0] // 4
     gates, u = lstm_sums(x, h0, w_ih, w_hh, bias, spans)
     cells, y = np.empty((len(x), 2 * size), x.dtype), np.empty((len(x), h0.shape[1]), x.dtype)
-    hn, cn, half = h0.copy(), c0.copy(), x.dtype.type(0.5)
+    hn, cn = h0.copy(), c0.copy()
+    # tanh(a / 2) to sigmoid(a) in whole rows, as if the last gate were one: rows without gaps take a third of the time
+    scale, shift = np.full((2, largest_part(len(h0)), 4 * size), 0.5, x.dtype)
+    columns(scale, size, 3)[...], columns(shift, size, 3)[...] = 1, 0
 
     def walk(part, blocks):
         h, c = hn[part], cn[part]
@@ -192,14 +195,15 @@ def lstm_forward(x, h0, c0, w_ih, w_hh, bias, w_hr, spans):
             all_gates, kept, ys = (steps_of(z, block, part) for z in (gates, cells, y))
             before = columns(kept, size, 0)
             before[0] = c[:n]
-            for g, sigmoids, i, f, o, new, cell, after, bent, out in zip(
-                    all_gates, columns(all_gates, size, 0, 1, 2), *(columns(all_gates, size, k) for k in range(4)),
-                    before, [*before[1:], c[:n]], columns(kept, size, 1), ys, strict=True):
+            for g, i, f, o, new, cell, after, bent, out in zip(
+                    all_gates, *(columns(all_gates, size, k) for k in range(4)), before, [*before[1:], c[:n]],
+                    columns(kept, size, 1), ys, strict=True):
                 if spread is not None:
                     np.matmul(state, u, out=spread[:, :n])
                     np.add(g, a, g)
                 np.tanh(g, g)
-                to_sigmoid(sigmoids, half)
+                np.multiply(g, scale[:n], g)
+                np.add(g, shift[:n], g)
                 np.multiply(f, cell, after)
                 np.multiply(i, new, t)
                 np.add(after, t, after)
