@@ -1,9 +1,11 @@
 """Out of and between tensors: dtypes, devices, NumPy, Python numbers, pickle."""
+import sys
 from typing import Any
 
 import numpy as np
 
 from zoo.autograd.tensor import Tensor, wrap
+from zoo.ops.cuda import mode as interpreter
 from zoo.ops.device import device as device_class
 from zoo.ops.device import fetch, put, to_device
 from zoo.ops.dtypes import bfloat16, is_dtype
@@ -18,7 +20,8 @@ def to(
 ) -> Tensor:
     """This tensor as another dtype, on another device, or as `other` is: x.to(zoo.float16), x.to("cuda"), x.to(other).
 
-    Returns self if nothing changes (unless copy=True). Differentiable.
+    Returns self if nothing changes (unless copy=True). Differentiable. non_blocking: from page-locked memory
+    (`pin_memory`) to a GPU the copy runs beside the host, which must not write to the tensor until it is done.
 
     Raises:
         TypeError: an argument that is neither dtype, device nor tensor. DeviceError: no such device.
@@ -40,7 +43,10 @@ def to(
     if device is not None:
         where = device_class(device)
         if where.type != self.device.type or where.index not in (None, self.device.index):
-            out = to_device(out, where)
+            if non_blocking and where.type == "cuda" and is_pinned(self) and not self.requires_grad:
+                out = wrap(put(self.array, where, True))
+            else:
+                out = to_device(out, where)
     if dtype is not None and np.dtype(dtype) != out.dtype:
         out = cast(out, np.dtype(dtype))
     out = out.clone() if copy and out is self else out
@@ -54,7 +60,36 @@ def cpu(self: Tensor, memory_format=None) -> Tensor:
 
 def cuda(self: Tensor, device=None, non_blocking: bool = False, memory_format=None) -> Tensor:
     """This tensor on a GPU (the current one)."""
-    return to(self, "cuda" if device is None else device_class(device))
+    return to(self, "cuda" if device is None else device_class(device), non_blocking=non_blocking)
+
+
+def is_pinned(self: Tensor, device=None) -> bool:
+    """True if the tensor lies in page-locked memory."""
+    if self.is_cuda or interpreter.is_interpreting() or "cuda" not in sys.modules:
+        return False
+    from zoo.ops.cuda.pool import is_pinned as lies_pinned
+
+    return lies_pinned(self.array)
+
+
+def pin_memory(self: Tensor, device=None) -> Tensor:
+    """A copy in page-locked memory, from which copies to the GPU run beside the host; itself where there is no GPU."""
+    from zoo.ops import cuda as gpu
+
+    if self.is_cuda:
+        raise TypeError(f"pin_memory: wants a tensor on the CPU, got one on {self.device}")
+    if is_pinned(self) or not gpu.is_available() or gpu.is_interpreting():
+        return self
+    return pinned(self)
+
+
+def pinned(x: Tensor) -> Tensor:
+    """A copy of a CPU tensor in page-locked memory."""
+    from zoo.ops.cuda.pool import pinned_empty
+
+    array = pinned_empty(x.shape, x.dtype)
+    array[...] = x.array
+    return wrap(array)
 
 
 def caster(name: str, dtype):
@@ -185,6 +220,8 @@ METHODS = {
         to,
         cpu,
         cuda,
+        is_pinned,
+        pin_memory,
         type_as,
         numpy,
         item,

@@ -103,6 +103,4 @@ METHODS = {
     "is_cpu": property(lambda self: not self.is_cuda),
     "is_nonzero": lambda self: bool(self),
     "is_signed": lambda self: self.dtype.kind not in "ub",
-    "pin_memory": lambda self, device=None: self,
-    "is_pinned": lambda self, device=None: False,
 }

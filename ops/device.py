@@ -98,12 +98,13 @@ def constant(array: np.ndarray, like: Any) -> Any:
     return array if where.type == "cpu" else put(array, where)
 
 
-def put(array: np.ndarray, where: device) -> Any:
-    """A NumPy array on a device."""
+def put(array: np.ndarray, where: device, non_blocking: bool = False) -> Any:
+    """A NumPy array on a device; see cuda.copy_from_numpy."""
     if where.type == "cpu":
         return array
     from zoo.ops import cuda
-    return cuda.from_numpy(np.asarray(array), where.index if where.index is not None else cuda.current_device())
+    index = where.index if where.index is not None else cuda.current_device()
+    return cuda.from_numpy(np.asarray(array), index, non_blocking)
 
 
 def fetch(x: Any) -> np.ndarray:

@@ -375,3 +375,44 @@ optimizer.step()
     names = {line.split()[1] for line in of(log, "function")}
     assert {"gemm", "tile", "flat", "step_kernel"} <= names, names
     assert len(of(step, "launch")) >= 6 and not of(step, "synchronize", "device synchronize", "download")
+
+
+def test_pinned_tensors_are_copied_beside_the_host(stub, tmp_path):
+    body = '''
+import gc
+import zoo
+from zoo.ops.cuda import pool
+from zoo.train.ahead import Ahead
+x = zoo.ones(6).pin_memory()
+assert x.is_pinned() and x.pin_memory() is x and not zoo.ones(6).is_pinned()
+mark("asynchronous")
+y = x.to("cuda", non_blocking=True)
+mark("kept")
+del x
+assert len(pool.on_their_way) == 1, "the copy reads it"
+z = zoo.ones(3).pin_memory().cuda(non_blocking=True)
+assert len(pool.on_their_way) == 1, "the first one is done"
+mark("blocking")
+zoo.ones(6).pin_memory().to("cuda")
+mark("ahead")
+loader = zoo.data.DataLoader(zoo.data.TensorDataset(zoo.ones(4, 2)), batch_size=2, pin_memory=True)
+ahead = Ahead(loader, lambda batch: (batch[0].to("cuda", non_blocking=True),), True)
+print(hex(cuda.current_stream().handle), hex(ahead.stream.handle))
+for batch in ahead:
+    mark("step")
+    cuda.launch(scale, (1,), batch[0].array, batch[0].array, 4, 2.0, BLOCK=16)
+    ahead.prepare()
+    del batch
+'''
+    printed, log = run(stub, tmp_path, body)
+    here, side = (word.removeprefix("0x") for word in printed.split())
+    first = log[log.index("-- asynchronous") : log.index("-- kept")]
+    assert of(first, "upload") and of(first, "record") and not of(first, "synchronize")
+    assert of(log[log.index("-- blocking") : log.index("-- ahead")], "synchronize")
+    steps = log[log.index("-- step") :]
+    one = steps[: steps.index("-- step", 1)]
+    order = [line.partition(" grid")[0] for line in of(one, "launch", "upload", "wait", "alloc", "synchronize")]
+    assert order[:3] == ["launch", f"alloc 16 stream={side}", "upload 16"], "the next batch is on its way"
+    assert f"wait {here}" in order and "synchronize" not in " ".join(order)
+    freed = one.index(of(one, "free 16")[0])
+    assert one[freed - 1] == f"wait {side}", "memory of the side stream waits for the step that used it"

@@ -170,20 +170,23 @@ def empty(shape, dtype, device: int | None = None) -> DeviceArray:
     return DeviceArray(owner.pointer, shape, contiguous_strides(shape), dtype, owner, device)
 
 
-def from_numpy(array, device: int | None = None) -> DeviceArray:
-    """A contiguous copy of `array` on the GPU."""
+def from_numpy(array, device: int | None = None, non_blocking: bool = False) -> DeviceArray:
+    """A contiguous copy of `array` on the GPU; see copy_from_numpy."""
     array = np.asarray(array, order="C")
     if array.dtype.kind in "OSUMmT":
         raise TypeError(f"from_numpy: wants numbers or bools, got dtype {array.dtype}")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     x = empty(array.shape, array.dtype, device)
-    copy_from_numpy(x, array)
+    copy_from_numpy(x, array, non_blocking)
     return x
 
 
-def copy_from_numpy(x: DeviceArray, array: np.ndarray):
-    """Copies `array` into `x`, which is contiguous and of the same shape and dtype."""
+def copy_from_numpy(x: DeviceArray, array: np.ndarray, non_blocking: bool = False):
+    """Copies `array` into `x`, which is contiguous and of the same shape and dtype.
+
+    The array may be changed when this returns; with non_blocking and page-locked memory only when the copy is done.
+    """
     if x.shape != array.shape or x.dtype != array.dtype or not x.is_contiguous:
         raise ValueError(
             f"copy_from_numpy: wants a contiguous {x.dtype} array of shape {x.shape}, "
@@ -197,7 +200,7 @@ def copy_from_numpy(x: DeviceArray, array: np.ndarray):
     elif array.size:
         from zoo.ops.cuda.pool import copy_to_device
 
-        copy_to_device(x, np.asarray(array, order="C"))
+        copy_to_device(x, np.asarray(array, order="C"), non_blocking)
 
 
 def record_constant(x: DeviceArray, array: np.ndarray):

@@ -48,6 +48,9 @@ class HostMemory:
             return np.empty(shape, dtype)
         return np.ndarray(shape, dtype, self.block, pointer - self.pointer, strides)
 
+    def record_stream(self, stream):
+        """There is one order of work: nothing to wait for."""
+
 
 class DryMemory:
     """An address without memory, for launches that are only recorded; it reads as zeros."""
@@ -60,6 +63,8 @@ class DryMemory:
     def array(self, pointer, shape, strides, dtype) -> np.ndarray:
         """Zeros of that shape."""
         return np.zeros(shape, dtype)
+
+    record_stream = HostMemory.record_stream
 
 
 def memory_class():

@@ -1,13 +1,14 @@
 """GPU memory from the driver's stream-ordered pool, and copies."""
 
 import sys
+from collections import deque
 from functools import cache
 
 import numpy as np
 
 from zoo.ops.cuda import ledger
 from zoo.ops.cuda.driver import CudaError, check, cuda, failure, state, use
-from zoo.ops.cuda.streams import current_stream
+from zoo.ops.cuda.streams import Event, current_stream
 
 with_pool: set[int] = set()
 
@@ -82,13 +83,25 @@ def allocate_after_trim(code, nbytes, stream):
     return pointer
 
 
-def copy_to_device(x, array: np.ndarray):
-    """Contiguous host array into contiguous `x`; the host array may be changed when this returns."""
+on_their_way: deque[tuple[Event, np.ndarray]] = deque()  # what copies read now
+
+
+def copy_to_device(x, array: np.ndarray, non_blocking: bool = False):
+    """Contiguous host array into contiguous `x`.
+
+    The host array may be changed when this returns; with non_blocking and page-locked memory when the copy is done.
+    """
     use(x.device)
     stream = current_stream(x.device)
     check(cuda().cuMemcpyHtoDAsync(x.pointer, array.ctypes.data, array.nbytes, stream.handle))
-    if is_pinned(array):
-        stream.synchronize()  # pageable memory was staged before the call returned, pinned memory is still being read
+    if not is_pinned(array):
+        return  # pageable memory was staged before the call returned, pinned memory is still being read
+    if non_blocking:
+        while on_their_way and on_their_way[0][0].query():
+            on_their_way.popleft()
+        on_their_way.append((stream.record_event(), array))
+    else:
+        stream.synchronize()
 
 
 def copy_to_host(array: np.ndarray, x):

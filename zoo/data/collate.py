@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from zoo.autograd.convert import pinned
 from zoo.autograd.creation import tensor
 from zoo.autograd.tensor import Tensor, wrap
 from zoo.ops.face.join import stack
@@ -85,15 +86,6 @@ def like(first: Any, made: Any) -> Any:
 def pin(batch: Any) -> Any:
     """The batch with its CPU tensors in page-locked memory, whose copies to the GPU run beside the host."""
     return map_leaves(batch, lambda x: pinned(x) if isinstance(x, Tensor) and not x.is_cuda else x)
-
-
-def pinned(x: Tensor) -> Tensor:
-    """A copy of x in page-locked memory."""
-    from zoo.ops.cuda.pool import pinned_empty
-
-    array = pinned_empty(x.shape, x.dtype)
-    array[...] = x.array
-    return wrap(array)
 
 
 def can_pin() -> bool:

@@ -144,7 +144,8 @@ class ImageTask:
         device = self.config.device
         if images is None:
             return Batch(None, labels, numbers, broken[0])
-        return Batch(images.to(device), labels.to(device), numbers, broken[0] if broken else [])
+        images, labels = (x.to(device, non_blocking=True) for x in (images, labels))
+        return Batch(images, labels, numbers, broken[0] if broken else [])
 
     def training_pair(self, batch: Batch) -> tuple[Any, Any]:
         """The pictures and targets to train with: digits shifted, pictures mixed."""

@@ -10,6 +10,7 @@ from zoo.hub import save_pretrained
 from zoo.ops.cuda import CaptureError, OutOfMemoryError
 from zoo.serialization import load, save
 from zoo.train import memory
+from zoo.train.ahead import Ahead
 from zoo.train.board import Board
 from zoo.train.console import progress, say, warn
 from zoo.train.diagnosis import first_bad_module
@@ -62,9 +63,9 @@ def train_epoch(task: Any, run: Run, folder: RunFolder, stop: StopSignals) -> di
     run.train_mode()
     begin, seen_before, speed = time.perf_counter(), counts.seen, 0.0
     left = run.batches if counts.batch < total else ()
-    with progress(left, f"epoch {counts.epoch}/{run.config.epochs}", counts.batch, total) as bar:
-        for loaded in bar:
-            batch = task.batch(loaded)
+    ahead = run.ahead = Ahead(left, task.batch, run.config.device.startswith("cuda"))
+    with progress(ahead, f"epoch {counts.epoch}/{run.config.epochs}", counts.batch, total) as bar:
+        for batch in bar:
             loss, hits = train_batch(task, run, batch)
             counts.seen += len(batch.labels)
             counts.total += loss * len(batch.labels)
@@ -127,6 +128,8 @@ def compute_batch(task: Any, run: Run, images: Any, targets: Any, labels: Any) -
 def replay_batch(run: Run, images: Any, targets: Any, labels: Any) -> tuple[float, int]:
     """train_batch as a CUDA graph."""
     loss, right = run.graphed(images, targets, labels)
+    if run.ahead is not None:
+        run.ahead.prepare()                                # while the GPU computes
     value = finite(run, loss.item(), images)
     if run.last_of_step:
         run.end_step()

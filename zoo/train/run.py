@@ -12,6 +12,7 @@ import zoo
 from zoo.amp import GradScaler, autocast
 from zoo.nn.utils import clip_grad_norm_
 from zoo.optim.swa_utils import EMA
+from zoo.train.ahead import Ahead
 from zoo.train.config import Config
 from zoo.train.graphed import graphed
 from zoo.train.recipe import WITH_CLOSURE, freeze, make_optimizer, make_schedule
@@ -62,6 +63,7 @@ class Run:
         self.scaler = GradScaler(enabled=config.amp == "fp16")
         self.ema = EMA(self.model, config.ema) if config.ema else None
         self.graphed = graphed(task, self)
+        self.ahead: Ahead | None = None
         self.counts = Counts()
         self.begin = time.perf_counter()
 
@@ -164,7 +166,7 @@ class Run:
             "scaler": self.scaler.state_dict(),
             "ema": self.ema.state_dict() if self.ema else None,
             "generator": zoo.get_rng_state(),
-            "loader": self.batches.state_dict(),
+            "loader": {**self.batches.state_dict(), "batches": self.counts.batch},  # the next one may be here already
             "counts": {**dataclasses.asdict(self.counts), "seconds": self.seconds},
         }
 
