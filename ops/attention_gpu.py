@@ -17,12 +17,26 @@ from zoo.ops.random import scale_of, threshold
 from zoo.ops.random_gpu import four_words, stream_at
 
 WIDEST = 512            # widths of heads above it run in other ops
-# For each kind of arithmetic: (widest head, side of a tile of weights, warps), the first that is wide enough.
+
+
+class Tile(NamedTuple):
+    """Queries and keys of a tile of weights, and how many warps work on it."""
+    BM: int
+    BN: int
+    num_warps: int
+
+
+# For each kind of arithmetic: (widest head, tiles of attend, grad_query, grad_key_value), the first that is wide
+# enough. Chosen by compiling for sm_80, 90, 100: no spilled register, but for 8 to 32 bytes in grad_key_value of heads
+# of 64 with a mask or dropout, on sm_80 and sm_100. Its scores lie transposed, and wgmma wants 64 rows. Not measured.
 TILES = {
-    "half": ((64, 64, 4), (128, 64, 8), (256, 32, 8), (512, 16, 8)),
-    "tf32": ((64, 64, 8), (128, 32, 8), (512, 16, 8)),
-    "ieee": ((64, 32, 8), (512, 16, 8)),
-    "double": ((32, 32, 8), (512, 16, 8)),
+    "half": ((64, Tile(64, 64, 8), Tile(64, 32, 4), Tile(32, 64, 4)),
+             (128, Tile(64, 64, 8), Tile(64, 64, 8), Tile(32, 64, 8)),
+             (256, *(Tile(32, 32, 8),) * 3), (512, *(Tile(16, 16, 8),) * 3)),
+    "tf32": ((64, Tile(64, 64, 8), Tile(64, 32, 8), Tile(32, 64, 8)), (128, *(Tile(32, 32, 8),) * 3),
+             (512, *(Tile(16, 16, 8),) * 3)),
+    "ieee": ((64, *(Tile(32, 32, 8),) * 3), (512, *(Tile(16, 16, 8),) * 3)),
+    "double": ((32, *(Tile(32, 32, 8),) * 3), (512, *(Tile(16, 16, 8),) * 3)),
 }
 
 
@@ -207,18 +221,27 @@ def _sizes(query: DeviceArray, value: DeviceArray) -> Sizes:
     return Sizes(b * h, length, value.shape[2], width, value.shape[3])
 
 
+def _kind_of(dtype) -> str:
+    kind = kind_of(dtype)
+    return "ieee" if kind == "tf32x3" else kind             # three products of every tile would not fit the registers
+
+
+def _tiles(dtype, constants: dict) -> list[dict]:
+    """The constants of attend, grad_query and grad_key_value: which tile each of them works on."""
+    widest = max(constants["BE"], constants["BV"])
+    tiles = next(tiles for most, *tiles in TILES[_kind_of(dtype)] if widest <= most)
+    return [constants | tile._asdict() for tile in tiles]
+
+
 def _common(query, bias, sizes: Sizes, causal, scale, p, seed, offset) -> tuple[tuple, dict]:
     """The arguments and constants that all kernels share, after the arrays."""
     be, bv = (max(16, power_of_two(n)) for n in (sizes.E, sizes.V))
-    kind, widest = kind_of(query.dtype), max(be, bv)
-    side, warps = next(how for most, *how in TILES[kind] if widest <= most)
     strides = (0,) * 4 if bias is None else tuple(
         0 if n == 1 else stride for n, stride in zip(bias.shape, bias.strides, strict=True))
     drawn = cuda.random_state(seed, offset) if p else (None, 0, 0)
     numbers = (*sizes[1:], query.shape[1], strides, float(scale), *drawn, threshold(p), float(scale_of(p)))
-    constants = dict(CAUSAL=bool(causal), DROP=p > 0, WIDE=wide_of(query.dtype),
-                     PRECISION="tf32" if kind == "tf32" else "ieee", BM=side, BN=side, BE=be, BV=bv, num_warps=warps)
-    return numbers, constants
+    precision = "tf32" if _kind_of(query.dtype) == "tf32" else "ieee"
+    return numbers, dict(CAUSAL=bool(causal), DROP=p > 0, WIDE=wide_of(query.dtype), PRECISION=precision, BE=be, BV=bv)
 
 
 def attention(query, key, value, bias, causal, scale, p, seed, offset):
@@ -230,7 +253,8 @@ def attention(query, key, value, bias, causal, scale, p, seed, offset):
     if lse.size:
         q, k, v = map(dense, (query, key, value))
         numbers, constants = _common(q, bias, sizes, causal, scale, p, seed, offset)
-        cuda.launch(attend, (-(-sizes.L // constants["BM"]), sizes.heads), q, k, v, bias, y, lse, *numbers, **constants)
+        how, _, _ = _tiles(q.dtype, constants)
+        cuda.launch(attend, (-(-sizes.L // how["BM"]), sizes.heads), q, k, v, bias, y, lse, *numbers, **how)
     return y, lse
 
 
@@ -250,8 +274,9 @@ def attention_grad(dy, query, key, value, bias, y, lse, causal, scale, p, seed, 
     means = cuda.empty(lse.shape, lse.dtype, q.device)
     cuda.launch(row_products, (-(-lse.size // 16),), g, y, means, lse.size, sizes.V, BM=16, BV=constants["BV"])
     known = q, k, v, bias, lse, g, means
-    cuda.launch(grad_query, (-(-sizes.L // constants["BM"]), sizes.heads), *known, dq, dscores, *numbers, **constants)
-    cuda.launch(grad_key_value, (-(-sizes.S // constants["BN"]), sizes.heads), *known, dk, dv, *numbers, **constants)
+    _, rows, columns = _tiles(q.dtype, constants)
+    cuda.launch(grad_query, (-(-sizes.L // rows["BM"]), sizes.heads), *known, dq, dscores, *numbers, **rows)
+    cuda.launch(grad_key_value, (-(-sizes.S // columns["BN"]), sizes.heads), *known, dk, dv, *numbers, **columns)
     dbias = cuda.empty((0,), q.dtype, q.device) if dscores is None else contract.cast(
         contract.sum_to(dscores, tuple(bias.shape)), q.dtype)
     return dq, dk, dv, dbias
