@@ -1,6 +1,6 @@
-"""Convolution, batch norm, residual and relu as one pass over memory, for inference on the CPU.
+"""Convolution, batch norm, residual and relu as one pass over memory, for inference.
 
-A batch norm with fixed statistics is a factor and a shift of each channel, so it goes into the convolution's weights:
+A batch norm with fixed statistics is a factor and a shift of each channel. On the CPU it goes into the weights:
 
     w' = w * gamma / sqrt(var + eps)        b' = (b - mean) * gamma / sqrt(var + eps) + beta
 
@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from zoo.autograd.autocast import converted
 from zoo.autograd.mode import MODE
 from zoo.autograd.tensor import Tensor, wrap
 from zoo.nn.activation import ReLU
@@ -22,7 +23,7 @@ from zoo.nn.module import Module
 from zoo.nn.norm import BatchNorm2d
 from zoo.nn.parameter import Parameter
 from zoo.ops import conv_cpu
-from zoo.ops.conv import conv2d_window
+from zoo.ops.conv import conv2d_norm_act, conv2d_window
 from zoo.ops.dtypes import float32
 
 SAMPLES = 64  # numbers of each array that are compared, beside its clock
@@ -79,19 +80,47 @@ def folded_of(conv: Conv2d, norm: BatchNorm2d | None) -> Folded:
     return kept
 
 
-def is_fusable(x: Any, conv: Module, norm: Module | None, act: Module | None, residual: Any) -> bool:
-    """Whether the modules do on x what conv_cpu does: float32 arrays on the CPU, plain modules without hooks."""
-    if not MODE.inference or MODE.autocast or type(conv) is not Conv2d or type(act) not in (ReLU, type(None)):
+def is_plain(x: Any, conv: Module, norm: Module | None, act: Module | None) -> bool:
+    """Whether the modules are of the kinds that are fused, in eval mode and without hooks, on images in batches."""
+    if type(conv) is not Conv2d or type(act) not in (ReLU, type(None)):
         return False
     if any(m is not None and m._hooks for m in (conv, norm, act)):
         return False
+    if norm is not None and (type(norm) is not BatchNorm2d or norm.training or norm.running_mean is None):
+        return False
+    return conv.padding_mode == "zeros" and not isinstance(conv.padding, str) and x.ndim == 4
+
+
+def is_fusable(x: Any, conv: Module, norm: Module | None, act: Module | None, residual: Any) -> bool:
+    """Whether the modules do on x what conv_cpu does: float32 arrays on the CPU, plain modules."""
+    if not MODE.inference or MODE.autocast or not is_plain(x, conv, norm, act):
+        return False
     arrays = [t.array for t in (x, conv.weight, conv.bias, residual) if t is not None]
     if norm is not None:
-        if type(norm) is not BatchNorm2d or norm.training or norm.running_mean is None:
-            return False
         arrays += [t.array for t in (norm.running_mean, norm.running_var)]
-    plain = conv.padding_mode == "zeros" and not isinstance(conv.padding, str) and x.ndim == 4
-    return plain and all(type(a) is np.ndarray and a.dtype == float32 for a in arrays)
+    return all(type(a) is np.ndarray and a.dtype == float32 for a in arrays)
+
+
+def one_kernel(x: Any, conv: Module, norm: Module | None, act: Module | None, residual: Any) -> Tensor | None:
+    """The modules on x by one kernel of the GPU, which reads the batch norm's vectors: nothing is kept, nothing ages.
+
+    None where they cannot be: a gradient is wanted, or the arrays are not all on the GPU and of one dtype (autocast's).
+    """
+    if MODE.grad or type(x.array) is np.ndarray or not is_plain(x, conv, norm, act):
+        return None
+    tensors = x, conv.weight, conv.bias
+    if MODE.autocast:
+        tensors = tuple(t if t is None else converted(t, True) for t in tensors)
+    input, weight, bias, rest = (None if t is None else t.array for t in (*tensors, residual))  # noqa: A001
+    if any(a is not None and (type(a) is not type(input) or a.dtype != input.dtype) for a in (weight, bias, rest)):
+        return None
+    vectors: list = [None] * 4
+    if norm is not None:
+        vectors = [norm.running_mean, norm.running_var, norm.weight, norm.bias]
+    arrays = [None if t is None else t.array for t in vectors]
+    options = conv.stride, conv.padding, conv.dilation, conv.groups
+    eps = 0.0 if norm is None else norm.eps
+    return wrap(conv2d_norm_act(input, weight, bias, *arrays, rest, act is not None, eps, *options))
 
 
 def is_one_op(x: Tensor, norm: Module | None, act: Module | None, residual: Tensor | None) -> bool:
@@ -105,9 +134,10 @@ def is_one_op(x: Tensor, norm: Module | None, act: Module | None, residual: Tens
 def conv_norm_act(
     x: Tensor, conv: Module, norm: Module | None = None, act: Module | None = None, residual: Tensor | None = None
 ) -> Tensor:
-    """act(norm(conv(x)) + residual); under inference_mode in one pass, with the norm folded into the weights.
+    """act(norm(conv(x)) + residual) in one pass: under inference_mode, on the GPU under no_grad too.
 
-    Elsewhere the convolution is an op of its own, and norm, residual and relu are another.
+    On the CPU the norm is folded into the weights; the GPU's kernel applies it to the sums. Elsewhere the convolution
+    is an op of its own, and norm, residual and relu are another.
 
     Args:
         x: (N, C, H, W). conv: Conv2d. norm: BatchNorm2d or None. act: ReLU or None; other modules run one by one.
@@ -121,6 +151,9 @@ def conv_norm_act(
         ...     conv_norm_act(zoo.ones(1, 3, 5, 5), conv, norm, zoo.nn.ReLU()).shape
         (1, 8, 3, 3)
     """
+    y = one_kernel(x, conv, norm, act, residual)
+    if y is not None:
+        return y
     if is_fusable(x, conv, norm, act, residual):
         it = folded_of(conv, norm)
         options = conv.stride, conv.padding, conv.dilation, conv.groups

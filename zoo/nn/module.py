@@ -9,6 +9,7 @@ from zoo.nn.hooks import Hook, call_with_hooks
 from zoo.nn.parameter import Buffer, Parameter
 from zoo.nn.state import load_state_dict, state_dict
 from zoo.ops.dtypes import INEXACT, bfloat16, float16, float32, float64
+from zoo.ops.memory_format import RANK
 
 KINDS = ("_parameter_names", "_buffer_names", "_module_names")
 
@@ -253,11 +254,15 @@ class Module:
                 tensor.grad.data = fn(tensor.grad.data)
         return self
 
-    def to(self, *args, **options) -> Self:
-        """Moves all parameters and buffers: `to(device)`, `to(dtype)` (floating ones only), `to(device, dtype)` ..."""
+    def to(self, *args, memory_format=None, **options) -> Self:
+        """Moves all parameters and buffers: `to(device)`, `to(dtype)` (floating ones only), `to(device, dtype)` ...
+
+        memory_format: of those with as many dimensions as it is for, as in `to(memory_format=zoo.channels_last)`.
+        """
 
         def move(t: Tensor) -> Tensor:
-            moved = t.to(*args, **options)
+            form = memory_format if RANK.get(memory_format, t.ndim) == t.ndim else None
+            moved = t.to(*args, memory_format=form, **options)
             if t.dtype in INEXACT and moved.dtype not in INEXACT:
                 raise TypeError(f"{type(self).__name__}.to: only accepts floating dtypes, got {moved.dtype}")
             return moved if moved.dtype == t.dtype or t.dtype in INEXACT else t.to(moved.device)
