@@ -77,9 +77,14 @@ def by_tile(matrix, x, tiles: tuple[int, int], name: str, out=None):
     view = as_strided(x, (n, height, width, reach, reach * c), (a, TILE * b, TILE * w, b, e))
     read = scratch("tiles", view.shape, x.dtype)
     np.copyto(read, view)
-    out = scratch(name, (36, n * height * width, c), x.dtype) if out is None else out
+    out = planes(name, n * height * width, c) if out is None else out
     np.matmul(matrix, read.reshape(-1, places, c), out=out.transpose(1, 0, 2))         # each in the L1 cache
     return out
+
+
+def planes(name: str, places: int, channels: int) -> np.ndarray:
+    """Scratch memory (36, places, channels); planes a power of two apart would all fall on one set of the cache."""
+    return scratch(name, (36, places + 1, channels), np.dtype(np.float32))[:, :places]
 
 
 def blocks_of(count: int, tiles: tuple[int, int], channels: int, kernel_bytes: int):
@@ -140,11 +145,18 @@ def forward(x, kernel, window: Window, y, finish: Finish):
 def weight_grad(dy, x, window: Window):
     """dy (N, P, Q, K), x (N, H, W, C) -> (K, C, 3, 3)."""
     tiles, k, c = tile_counts(window), dy.shape[3], x.shape[3]
+    fast = compiled("winograd", x, dy)
+    transforms = (fast.tiles_of, fast.spread_tiles) if fast else (tiles_of, spread_tiles)
     dw = np.empty((k, c, 9), x.dtype)
     places = len(x) * tiles[0] * tiles[1]
-    if places * (k + c) <= 2 * k * c:
-        weight_grad_by_channels(dy, x, window, tiles, dw)
-        return dw.reshape(k, c, 3, 3)
+    by = weight_grad_by_channels if places * (k + c) <= 2 * k * c else weight_grad_by_blocks
+    by(dy, x, window, tiles, transforms, dw)
+    return dw.reshape(k, c, 3, 3)
+
+
+def weight_grad_by_blocks(dy, x, window: Window, tiles: tuple[int, int], transforms, dw) -> None:
+    """dw (K, C, 9): every thread has a share of the tiles, and their sums are added up."""
+    (tiles_of, spread_tiles), k, c = transforms, dy.shape[3], x.shape[3]
 
     def total(blocks):
         """Of one thread: the sum over its blocks of the 36 products (K, P) @ (P, C)."""
@@ -160,14 +172,13 @@ def weight_grad(dy, x, window: Window):
 
     sums = sum_of(total, blocks_of(len(x), tiles, max(c, k), 36 * c * k * 4))
     run(lambda part: gathered(sums[:, part], dw[part]), even(k, get_num_threads()))
-    return dw.reshape(k, c, 3, 3)
 
 
-def weight_grad_by_channels(dy, x, window: Window, tiles: tuple[int, int], dw):
-    """Few tiles against a large kernel: all tiles first, then every thread has channels of the result, and no sums."""
-    per_image, k, c = tiles[0] * tiles[1], dy.shape[3], x.shape[3]
-    read = scratch("all tiles", (36, len(x) * per_image, c), x.dtype)
-    spread = scratch("all spread", (36, len(x) * per_image, k), x.dtype)
+def weight_grad_by_channels(dy, x, window: Window, tiles: tuple[int, int], transforms, dw) -> None:
+    """dw (K, C, 9), few tiles against a large kernel: first all tiles, then every thread has channels of the result."""
+    (tiles_of, spread_tiles), k, c = transforms, dy.shape[3], x.shape[3]
+    per_image, threads = tiles[0] * tiles[1], get_num_threads()
+    read, spread = planes("all tiles", len(x) * per_image, c), planes("all spread", len(x) * per_image, k)
 
     def transform(images):
         places, rows = slice(images.start * per_image, images.stop * per_image), slice(0, tiles[0])
@@ -179,9 +190,8 @@ def weight_grad_by_channels(dy, x, window: Window, tiles: tuple[int, int], dw):
         np.matmul(spread[..., part].transpose(0, 2, 1), read, out=sums)
         gathered(sums, dw[part])
 
-    threads = get_num_threads()
     run(transform, even(len(x), min(len(x), threads)))
-    run(multiply, even(k, -(-k // (threads * PANEL)) * threads))
+    run(multiply, even(k, min(k, -(-k // (threads * PANEL)) * threads)))
 
 
 def gathered(sums, dw) -> None:

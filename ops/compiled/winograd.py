@@ -6,10 +6,10 @@ import numpy as np
 
 from zoo.ops.compiled.build import boolean, inline, integer, kernel, reads, writes
 from zoo.ops.compiled.vector import LANES, fma, largest, load, prefetch, splat, store, stride
-from zoo.ops.conv_cpu_blocks import Finish, scratch, sum_of
+from zoo.ops.conv_cpu_blocks import Finish
 from zoo.ops.conv_cpu_panels import panel_product
-from zoo.ops.conv_cpu_winograd import FEW, GG, TILE, blocks_of, tile_counts
-from zoo.ops.threads import even, get_num_threads, product, run
+from zoo.ops.conv_cpu_winograd import FEW, TILE, blocks_of, planes, tile_counts
+from zoo.ops.threads import even, get_num_threads, run
 from zoo.ops.window import Window
 
 
@@ -185,24 +185,19 @@ def side_by_side(x):
     return x if x.strides[3] == x.itemsize else np.ascontiguousarray(x)
 
 
-def planes(name: str, places: int, channels: int) -> np.ndarray:
-    """Scratch memory (36, places, channels); planes a power of two apart would all fall on one set of the cache."""
-    return scratch(name, (36, places + 1, channels), np.dtype(np.float32))[:, :places]
-
-
-def tiles_of(x, window: Window, rows: slice, columns: int):
+def tiles_of(x, window: Window, rows: slice, counts: tuple[int, int], out=None):
     """x (n, H, W, C) -> (36, n * tiles in these rows, C): B^T d B of every tile d."""
     height, (top, left) = rows.stop - rows.start, window.padding[:2]
-    out = planes("transformed", len(x) * height * columns, x.shape[3])
-    tiles(x, top - rows.start * TILE, left, height, columns, out)
+    out = planes("transformed", len(x) * height * counts[1], x.shape[3]) if out is None else out
+    tiles(side_by_side(x), top - rows.start * TILE, left, height, counts[1], out)
     return out
 
 
-def spread_tiles(dy, rows: slice, columns: int):
+def spread_tiles(dy, window: Window, rows: slice, counts: tuple[int, int], out=None):
     """dy (n, P, Q, K) -> (36, n * tiles in these rows, K): A dy A^T of every tile, zeros where it stands out."""
     dy, height = dy[:, rows.start * TILE:rows.stop * TILE], rows.stop - rows.start
-    out = planes("spread", len(dy) * height * columns, dy.shape[3])
-    spread(dy, height, columns, out)
+    out = planes("spread", len(dy) * height * counts[1], dy.shape[3]) if out is None else out
+    spread(dy, height, counts[1], out)
     return out
 
 
@@ -222,27 +217,11 @@ def forward(x, kernel, window: Window, y, finish: Finish) -> None:
 
     def block(cut):
         images, rows = cut
-        put(tiles_of(x[images], window, rows, counts[1]), images, rows, slice(0, panels))
+        put(tiles_of(x[images], window, rows, counts), images, rows, slice(0, panels))
 
     if len(x) * counts[0] * counts[1] >= FEW * get_num_threads():
         run(block, blocks_of(len(x), counts, c, kernel.nbytes))
         return
     images, rows = slice(0, len(x)), slice(0, counts[0])
-    read = tiles_of(x, window, rows, counts[1])
+    read = tiles_of(x, window, rows, counts)
     run(lambda panel: put(read, images, rows, panel), even(panels, min(panels, get_num_threads())))
-
-
-def weight_grad(dy, x, window: Window):
-    """dy (N, P, Q, K), x (N, H, W, C) -> (K, C, 3, 3)."""
-    x, counts, k, c = side_by_side(x), tile_counts(window), dy.shape[3], x.shape[3]
-
-    def total(blocks):
-        """Of one thread: the sum over its blocks of the 36 products (K, P) @ (P, C)."""
-        out = np.zeros((36, k, c), np.float32)
-        for images, rows in blocks:
-            read, behind = tiles_of(x[images], window, rows, counts[1]), spread_tiles(dy[images], rows, counts[1])
-            out += np.matmul(behind.transpose(0, 2, 1), read, out=scratch("products", out.shape, out.dtype))
-        return out
-
-    blocks = blocks_of(len(x), counts, max(c, k), 36 * c * k * 4)
-    return product(sum_of(total, blocks).reshape(36, -1).T, GG).reshape(k, c, 3, 3)
