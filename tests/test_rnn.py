@@ -132,6 +132,34 @@ def test_small_and_empty_batches(kind, steps, batch):
 
 @pytest.mark.torch
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sizes", [(33,) * 10, tuple(range(35, 14, -1)) + (14,) * 9 + (1,)])
+def test_batches_in_parts_equal_torch(kind, sizes):
+    """Enough rows for two threads, steps for several blocks, and weights for several strips; both directions."""
+    import torch
+    name, more = KINDS[kind]
+    more = more and {k: 24 if k == "proj_size" else v for k, v in more.items()}
+    torch.manual_seed(0)
+    theirs = getattr(torch.nn, name)(5, 72, bidirectional=True, dtype=torch.float64, **more)
+    ours = getattr(nn, name)(5, 72, bidirectional=True, dtype=zoo.float64, **more)
+    ours.load_state_dict({k: zoo.tensor(v.numpy()) for k, v in theirs.state_dict().items()})
+    data = np.random.default_rng(0).normal(size=(sum(sizes), 5))
+    a, b = zoo.tensor(data).requires_grad_(), torch.tensor(data).requires_grad_()
+    threads = zoo.get_num_threads()
+    zoo.set_num_threads(2)
+    try:
+        y, states = ours(PackedSequence(a, zoo.tensor(sizes)))
+        backward(zoo, y.data, states)
+    finally:
+        zoo.set_num_threads(threads)
+    want, want_states = theirs(torch.nn.utils.rnn.PackedSequence(b, torch.tensor(sizes)))
+    backward(torch, want.data, want_states)
+    named = dict(theirs.named_parameters())
+    for p, q in [(y.data, want.data), (a.grad, b.grad), *((p.grad, named[k].grad) for k, p in ours.named_parameters())]:
+        close(p, q, "float64")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kind", KINDS)
 def test_unbatched_input(kind):
     import torch
     ours, theirs = pair(torch, kind, "float64", num_layers=2, batch_first=True)
