@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoo.ops.compiled import compiled
 from zoo.ops.dtypes import float32
 from zoo.ops.fast_cpu import relu_dx
 from zoo.ops.threads import run
@@ -116,9 +117,16 @@ def totals(view: View, block_sums) -> list[np.ndarray]:
     return [view.total(list(parts)) for parts in zip(*run(block_sums, blocks(view)), strict=True)]
 
 
+def by_rows(view: View, *arrays):
+    """The compiled functions, for float32 whose channels lie side by side in memory; or None."""
+    return compiled("norm", *arrays) if view.length == 1 else None
+
+
 def moments_of(x, view: View) -> Moments:
     """Of all blocks together: from the sums of x and x^2 where their difference keeps its digits, else around the mean.
     """
+    if fast := by_rows(view, x):
+        return Moments(*fast.moments_of(x, view))
     if x.dtype == float32:
         sums, squares = totals(view, lambda part: (view.sums(x[part]), view.products(x[part], x[part])))
         mean = sums / view.count
@@ -157,6 +165,8 @@ def constants(view: View, dtype, *vs) -> list:
 
 def scaled(x, view: View, factor, shift, mean=None, residual=None, relu: bool = False):
     """(x - mean) * factor + shift + residual, all but x and residual per channel; then relu. Into a new array."""
+    if fast := by_rows(view, x):
+        return fast.scaled(x, view, factor, shift, mean, residual, relu)
     y = np.empty_like(x)
     mean_of, factor_of, shift_of = constants(view, x.dtype, mean, factor, shift)
     zeros = np.zeros(view.width, x.dtype)
@@ -191,6 +201,8 @@ def backward_sums(dy, x, view: View, mean, near: bool, y=None):
 
     near: the mean is small beside the deviation, and may be taken out of the sum.
     """
+    if fast := by_rows(view, x):
+        return fast.backward_sums(dy, x, view, mean, y)
     g = dy if y is None else np.empty_like(dy)
     mean_of, = constants(view, x.dtype, None if near else mean)
 
@@ -206,6 +218,8 @@ def backward_sums(dy, x, view: View, mean, near: bool, y=None):
 
 def combined(dy, x, view: View, a, b, c, mean=None, out=None):
     """a * dy + b * (x - mean) + c, all but dy and x per channel; into `out`, which may be dy, or a new array."""
+    if fast := by_rows(view, x):
+        return fast.combined(dy, x, view, a, b, c, mean, out)
     y = np.empty_like(x) if out is None else out
     a_of, b_of, c_of, mean_of = constants(view, x.dtype, a, b, c, mean)
 

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 
+from zoo.ops.compiled import compiled
 from zoo.ops.dtypes import HALVES, float32
 from zoo.ops.threads import SINGLE, run
 
@@ -97,16 +98,20 @@ def joined(parts):
     return np.moveaxis(y, -1, 1) if last else y
 
 
-@by_image
-def max_pool_values(x, geometry):
-    """The largest of each window, NaN if it has one; for those who do not ask where it stands."""
-    best = reduced(padded(wide(x), geometry, -np.inf), geometry, np.maximum)
-    return best.astype(x.dtype, order="K")
+def by_rows(x):
+    """The compiled functions, for float32 pictures whose channels lie side by side in memory; or None."""
+    return compiled("pool", x) if x.ndim == 4 and channels_last(x) else None
 
 
-@by_image
 def max_pool(x, geometry):
     """(values, indices): the largest of each window and where it first stands (the last NaN, if any)."""
+    if fast := by_rows(x):
+        return fast.max_pool(x, geometry)
+    return max_pool_by_taps(x, geometry)
+
+
+@by_image
+def max_pool_by_taps(x, geometry):
     dtype, x = x.dtype, wide(x)
     area = padded(x, geometry, -np.inf)
     best = reduced(area, geometry, np.maximum)
@@ -141,9 +146,15 @@ def slow_max_pool(x, geometry, dtype):
     return best.astype(dtype, copy=False), np.maximum(indices, 0)         # 0 where dilation leaves nothing to see
 
 
-@by_image
 def max_pool_grad(grad, indices, geometry):
     """(N, C, *out) -> (N, C, *image): each gradient goes to where the largest stood."""
+    if fast := by_rows(grad):
+        return fast.max_pool_grad(grad, indices, geometry)
+    return max_pool_grad_by_taps(grad, indices, geometry)
+
+
+@by_image
+def max_pool_grad_by_taps(grad, indices, geometry):
     dtype, grad = grad.dtype, wide(grad)
     area = tuple(max(a, n + p) for a, n, p in zip(geometry.area(), geometry.image, geometry.padding, strict=True))
     out = full(grad, area, 0, grad.dtype)

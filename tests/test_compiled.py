@@ -8,10 +8,12 @@ import pytest
 from tests.house import ROOT
 from zoo.ops import compiled as loader
 from zoo.ops import conv_cpu_winograd as tiles_of_numpy
-from zoo.ops import threads
+from zoo.ops import pool_cpu, threads
+from zoo.ops.norm_cpu import layout
+from zoo.ops.pool import geometry_of
 
 pytest.importorskip("numba", reason="the extra [numba]")
-from zoo.ops.compiled import elementwise, norm, recurrent, winograd  # noqa: E402
+from zoo.ops.compiled import elementwise, norm, pool, recurrent, winograd  # noqa: E402
 
 rng = np.random.default_rng(5)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3.0], np.float32)
@@ -66,16 +68,17 @@ def test_tanh_of_the_recurrent_kernels():
 def test_norm(shape, count):
     x, dy, residual = normal(*shape) * 3 + 5, normal(*shape), normal(*shape)
     x64, a, b, c = x.astype(np.float64), *normal(3, shape[1]).astype(np.float64)
-    mean, var = norm.moments(x)
+    view = layout((*shape, 1))
+    mean, var = norm.moments_of(x, view)
     near(mean, x64.mean(0))
     near(var, x64.var(0))
     y = np.maximum(x64 * a + b + residual, 0)
-    near(norm.scaled(x, a, b, residual=residual, relu=True), y)
-    near(norm.scaled(x, a, b, mean), (x64 - mean) * a + b)
-    near(norm.combined(dy, x, a, b, c, mean), a * dy + b * (x64 - mean) + c)
+    near(norm.scaled(x, view, a, b, residual=residual, relu=True), y)
+    near(norm.scaled(x, view, a, b, mean), (x64 - mean) * a + b)
+    near(norm.combined(dy, x, view, a, b, c, mean), a * dy + b * (x64 - mean) + c)
     for behind in (None, residual):
         masked = dy if behind is None else np.where(behind <= 0, 0, dy)
-        g, plain, weighted = norm.backward_sums(dy, x, mean, behind)
+        g, plain, weighted = norm.backward_sums(dy, x, view, mean, behind)
         np.testing.assert_array_equal(g, masked)
         near(plain, masked.sum(0, dtype=np.float64))
         near(weighted, (masked * (x64 - mean)).sum(0))
@@ -84,17 +87,17 @@ def test_norm(shape, count):
 def test_moments_far_from_zero():
     """|mean| is 10^4 standard deviations: two passes keep the digits of the variance."""
     x = normal(5000, 5) + np.float32(1e4)
-    near(norm.moments(x)[1], x.astype(np.float64).var(0), 1e-5)
+    near(norm.moments_of(x, layout((5000, 5, 1)))[1], x.astype(np.float64).var(0), 1e-5)
 
 
 def test_threads_do_not_change_bits():
-    x, dy = normal(20_011, 37), normal(20_011, 37)
+    x, dy, view = normal(20_011, 37), normal(20_011, 37), layout((20_011, 37, 1))
     found = []
     before = threads.get_num_threads()
     for n in (1, 2, 3):
         threads.set_num_threads(n)
-        mean, var = norm.moments(x)
-        found.append((mean, var, *norm.backward_sums(dy, x, mean), *walked(normal_like=7)))
+        mean, var = norm.moments_of(x, view)
+        found.append((mean, var, *norm.backward_sums(dy, x, view, mean), *walked(normal_like=7)))
     threads.set_num_threads(before)
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
@@ -127,6 +130,24 @@ def test_winograd(shape, padding):
     dy = np.pad(x, ((0, 0), (0, 4 * rows - h), (0, 4 * columns - w), (0, 0)))
     read = dy.reshape(n, rows, 4, columns, 4, c).transpose(2, 4, 0, 1, 3, 5).reshape(16, -1)
     near(out, (tiles_of_numpy.AA.T @ read).reshape(out.shape))
+
+
+# -- max pooling
+
+@pytest.mark.parametrize("how", [(3, 2, 1, 1), ((2, 3), 1, (1, 0), (2, 1)), (2, 2, 0, 1)])
+@pytest.mark.parametrize("extremes", [False, True])
+def test_max_pool(how, extremes):
+    x = normal(2, 11, 13, 19)
+    if extremes:
+        x[rng.random(x.shape) < 0.3], x[0, :6], x[rng.random(x.shape) < 0.05] = 2, -np.inf, np.nan
+    x = x.transpose(0, 3, 1, 2)
+    how = [(v, v) if isinstance(v, int) else v for v in how]
+    geometry = geometry_of("max_pool", x.shape[2:], *how, ceil_mode=True)
+    y, indices = pool.max_pool(x, geometry)
+    for a, b in zip((y, indices), pool_cpu.max_pool_by_taps(x, geometry), strict=True):
+        np.testing.assert_array_equal(a, b)
+    dy = normal(2, *y.shape[2:], 19).transpose(0, 3, 1, 2)
+    near(pool.max_pool_grad(dy, indices, geometry), pool_cpu.max_pool_grad_by_taps(dy, indices, geometry))
 
 
 # -- recurrent

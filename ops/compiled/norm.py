@@ -107,22 +107,30 @@ def block_combined(dy, x, mean, a, b, c, y):
                 store(y, at, fma(load(dy, at, n), f, fma(load(x, at, n) - m, g, s)), n)
 
 
-# -- all blocks, on all threads: the functions of ops/norm_cpu.py, x (R, C) and its like without gaps
+# -- the functions of ops/norm_cpu.py: arrays without gaps, whose view has single places; all blocks, on all threads
 
-def blocks(x) -> list[slice]:
-    step = max(1, BLOCK // x.shape[1])
-    return [slice(i, i + step) for i in range(0, len(x), step)]
+def work_on_blocks(work, view, *arrays) -> list:
+    """[work(*blocks)] of the arrays (or None) as rows of channels."""
+    step = max(1, BLOCK // view.channels)
+    rows = [None if a is None else a.reshape(-1, view.channels) for a in arrays]
+    parts = [slice(i, i + step) for i in range(0, view.count, step)]
+    return run(lambda part: work(*(None if a is None else a[part] for a in rows)), parts)
 
 
-def moments(x) -> tuple[np.ndarray, np.ndarray]:
+def per_channel(view, *vs) -> list[np.ndarray]:
+    """Numbers of each channel, zeros for None."""
+    return [np.zeros(view.channels, np.float32) if v is None else v.astype(np.float32) for v in vs]
+
+
+def moments_of(x, view) -> tuple[np.ndarray, np.ndarray]:
     """Mean and biased variance of each channel, float64; blocks are merged by Chan's formula, in their order."""
-    def work(part):
-        mean, square = np.empty((2, x.shape[1]))
-        block_moments(x[part], mean, square)
-        return len(x[part]), mean, square
+    def work(x):
+        mean, square = np.empty((2, view.channels))
+        block_moments(x, mean, square)
+        return len(x), mean, square
 
-    count, mean, square = 0, np.zeros(x.shape[1]), np.zeros(x.shape[1])
-    for n, here, squares in run(work, blocks(x)):
+    count, mean, square = 0, *np.zeros((2, view.channels))
+    for n, here, squares in work_on_blocks(work, view, x):
         apart = here - mean
         square += squares + apart * apart * (count * n / (count + n))
         count += n
@@ -130,32 +138,32 @@ def moments(x) -> tuple[np.ndarray, np.ndarray]:
     return mean, square / count
 
 
-def backward_sums(dy, x, mean, y=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def backward_sums(dy, x, view, mean, y=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(g, sum of g, sum of g * (x - mean)) per channel, g being dy, or with y dy where y > 0 in a new array."""
-    g = dy if y is None else np.empty_like(dy)
-    middle, behind = mean.astype(np.float32), x if y is None else y
+    g, (middle,) = dy if y is None else np.empty_like(dy), per_channel(view, mean)
 
-    def work(part):
-        sums = np.empty((2, x.shape[1]))
-        block_gradient_sums(dy[part], x[part], behind[part], y is not None, g[part], middle, sums[0], sums[1])
+    def work(dy, x, y, g):
+        sums = np.empty((2, view.channels))
+        block_gradient_sums(dy, x, x if y is None else y, y is not None, g, middle, *sums)
         return sums
 
-    plain, weighted = np.add.reduce(run(work, blocks(x)))
+    plain, weighted = np.add.reduce(work_on_blocks(work, view, dy, x, y, g))
     return g, plain, weighted - (mean - middle) * plain
 
 
-def scaled(x, factor, shift, mean=None, residual=None, relu: bool = False):
+def scaled(x, view, factor, shift, mean=None, residual=None, relu: bool = False):
     """(x - mean) * factor + shift + residual, all but x and residual per channel; then relu. Into a new array."""
-    y = np.empty_like(x)
-    numbers = [np.zeros(x.shape[1], np.float32) if v is None else v.astype(np.float32) for v in (mean, factor, shift)]
-    more = x if residual is None else residual
-    run(lambda s: block_scaled(x[s], *numbers, more[s], residual is not None, relu, y[s]), blocks(x))
+    y, numbers = np.empty_like(x), per_channel(view, mean, factor, shift)
+
+    def work(x, residual, y):
+        block_scaled(x, *numbers, x if residual is None else residual, residual is not None, relu, y)
+
+    work_on_blocks(work, view, x, residual, y)
     return y
 
 
-def combined(dy, x, a, b, c, mean=None, out=None):
+def combined(dy, x, view, a, b, c, mean=None, out=None):
     """a * dy + b * (x - mean) + c, all but dy and x per channel; into `out`, which may be dy, or a new array."""
-    y = np.empty_like(x) if out is None else out
-    numbers = [np.zeros(x.shape[1], np.float32) if v is None else v.astype(np.float32) for v in (mean, a, b, c)]
-    run(lambda s: block_combined(dy[s], x[s], *numbers, y[s]), blocks(x))
+    y, numbers = np.empty_like(x) if out is None else out, per_channel(view, mean, a, b, c)
+    work_on_blocks(lambda dy, x, y: block_combined(dy, x, *numbers, y), view, dy, x, y)
     return y
