@@ -164,14 +164,22 @@ def _sides(p: Problem, swap: bool) -> Sides:
     return Sides(m, n, p.K, ta, tb, lda, ldb, dm, dn, dk)
 
 
-def _tags(p: Problem, batch: int, swap: bool) -> set[str]:
-    """What rows of the table may ask for; "tma": that blocks can be copied by the tensor memory accelerator."""
+def _tags(p: Problem, s: Sides, batch: int, swap: bool) -> set[str]:
+    """What rows of the table may ask for, beside the layout.
+
+    "tma": blocks can be copied by the tensor memory accelerator; "matrix": the epilogue reads one; "odd": the result's
+    rows are of odd length, which makes its stores scalar; "narrow": an operand's dense dimension is, and its loads.
+    """
     tags = {"tn"[p.a.turned ^ True] + "nt"[p.b.turned]}
     wide = all(n * p.dtype.itemsize % 16 == 0 for n in (p.a.stride, p.b.stride, p.N))
     if batch == 1 and p.K and p.aligned and wide and not swap and p.out.itemsize == p.dtype.itemsize:
         tags.add("tma")
     if p.has_matrix:
         tags.add("matrix")
+    if p.N % 2:
+        tags.add("odd")
+    if 1 in ((s.DM if s.TA else s.DK), (s.DK if s.TB else s.DN)):
+        tags.add("narrow")
     return tags
 
 
@@ -181,7 +189,7 @@ def _plan_of(p: Problem, table: gpu_configs.Choice) -> Plan:
     sizes, sa, sb = _merged(p.a, p.b)
     batch, swap = math.prod(sizes), p.M <= FEW < p.N and p.kind != "integer"
     s = _sides(p, swap)
-    config = gpu_configs.choose("gemm", p.kind, s.M, s.N, p.K, batch, _tags(p, batch, swap))
+    config = gpu_configs.choose("gemm", p.kind, s.M, s.N, p.K, batch, _tags(p, s, batch, swap))
     copies = p.a.copied, p.b.copied
     tile = dict(BM=config.BM, BN=config.BN, BK=config.BK, GROUP=config.group)
     tile |= dict(PRECISION=p.kind if p.kind.startswith("tf32") else "ieee", num_warps=config.num_warps,

@@ -156,17 +156,19 @@ def test_cuts_fill_the_gpu():
 
 @pytest.mark.cuda
 def test_what_the_tensor_memory_accelerator_cannot_read_is_not_given_to_it():
-    from zoo.ops.matmul_gpu import Problem, _layout, _tags
+    from zoo.ops.matmul_gpu import Problem, _layout, _sides, _tags
 
     def tags(m, k, n, lda, aligned=True):
         p = Problem(m, n, k, _layout((m, k), (lda, 1)), _layout((k, n), (n, 1)), BFLOAT16, BFLOAT16, "half", aligned,
                     0, False)
-        return _tags(p, 1, False)
+        return _tags(p, _sides(p, False), 1, False)
     assert tags(512, 512, 512, 512) == {"nn", "tma"}
     assert tags(512, 500, 512, 504) == {"nn", "tma"}        # an odd K within aligned rows
     assert tags(512, 500, 512, 500) == {"nn"}
     assert tags(512, 512, 500, 512) == {"nn"}
     assert tags(512, 512, 512, 512, aligned=False) == {"nn"}
+    assert tags(512, 511, 512, 511) == {"nn", "narrow"}
+    assert tags(512, 512, 511, 512) == {"nn", "narrow", "odd"}
 
 
 @pytest.mark.interpret
