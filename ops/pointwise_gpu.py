@@ -222,7 +222,7 @@ def _plan_of(op: Op, args: tuple) -> Plan:
     for k, a in enumerate(args):
         kept = op.parameters[k] == "c" or op.kind == "gradient" and type(a) is DeviceArray and a.dtype == bool_
         cast |= (not kept) << k
-    strides = next((a.strides for a in args if type(a) is DeviceArray and a.shape == shape and _is_dense(a)),
+    strides = next((a.strides for a in args if type(a) is DeviceArray and a.shape == shape and is_dense(a)),
                    contiguous_strides(shape))
     if inner == bool_ and op.kind != "int":
         inner = int8                       # True + True is True: what is not 0 is stored as True
@@ -230,7 +230,7 @@ def _plan_of(op: Op, args: tuple) -> Plan:
     return _layout(jitted(op), cast, inner, shape, strides, dtype, args, block)
 
 
-def _is_dense(x: DeviceArray) -> bool:
+def is_dense(x: DeviceArray) -> bool:
     """No gaps and no overlaps: a permutation of a contiguous array."""
     wanted = 1
     for stride, size in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
@@ -266,7 +266,7 @@ def _layout(formula: Callable, cast: int, inner: np.dtype, shape: tuple, strides
 
 
 def _is_dense_layout(shape: tuple, strides: tuple) -> bool:
-    return _is_dense(DeviceArray(0, shape, strides, None, None))
+    return is_dense(DeviceArray(0, shape, strides, None, None))
 
 
 def _coalesced(shape: tuple, strides: tuple, steps: list) -> list[list]:

@@ -10,7 +10,7 @@ from zoo.ops.dims import wrap
 from zoo.ops.dtypes import HALVES
 from zoo.ops.errors import ShapeError
 from zoo.ops.op import OPS
-from zoo.ops.pointwise_gpu import contiguous_copy, copy_into
+from zoo.ops.pointwise_gpu import contiguous_copy, copy_into, is_dense
 from zoo.ops.views import replay
 
 BLOCK = 1024
@@ -117,7 +117,8 @@ def filled(x, shape, value):
 
 
 def cast(x, dtype):
-    return copy_into(_fresh(contract.cast.check(x, dtype), x), x)
+    y = _fresh(contract.cast.check(x, dtype), x)
+    return copy_into(y.view(x.shape, x.strides) if is_dense(x) else y, x)        # channels-last stays channels-last
 
 
 def contiguous(x):
