@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zoo.ops import pool_cpu
+from zoo.ops import max_pool_cpu, pool_cpu
 from zoo.ops.dtypes import FLOATS, int64
 from zoo.ops.errors import ArgumentError, DtypeError, ShapeError
 from zoo.ops.index import gather
@@ -159,7 +159,7 @@ class max_pool:
 def max_pool_values(input, kernel_size, stride, padding, dilation, ceil_mode):
     """max_pool's values alone, of an ndarray: for inference, where nobody asks for indices."""
     geometry = pool_geometry("max_pool", input, kernel_size, stride, padding, dilation, ceil_mode)
-    return pool_cpu.max_pool_values(input, geometry)
+    return max_pool_cpu.max_pool_values(input, geometry)
 
 
 def take_indexed(dy, indices):

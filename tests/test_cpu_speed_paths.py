@@ -257,7 +257,8 @@ def test_models_under_inference_mode(model, rng):
 def test_max_pool_without_indices(rng, count):
     x = rng.standard_normal((3, 5, 13, 11)).astype("float32")
     x[0, 0, 3, 3], x[1, 2, 4, 4] = np.nan, -np.inf
-    for pool in (nn.MaxPool2d(3, 2, 1), nn.MaxPool2d(2), nn.MaxPool2d((2, 3), (1, 2), ceil_mode=True, dilation=2)):
+    for pool in (nn.MaxPool2d(3, 2, 1), nn.MaxPool2d(2), nn.MaxPool2d((2, 3), (1, 2), ceil_mode=True, dilation=2),
+                 nn.MaxPool2d(5, 1, 2), nn.MaxPool2d(2, 2, 1, 3), nn.MaxPool2d((13, 11))):
         for memory in (x, np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)):
             wanted = pool(zoo.tensor(memory)).numpy()
             with zoo.inference_mode():
