@@ -118,12 +118,15 @@ def against_zero(extreme: np.ufunc, y, x) -> None:
 
 
 def relu(y, x) -> None:
-    against_zero(np.maximum, y, x)
+    if x.flags.c_contiguous and (fast := compiled("elementwise", y, x)):
+        fast.relu(y.reshape(-1), x.reshape(-1))
+    else:
+        against_zero(np.maximum, y, x)
 
 
 def relu_dx(d, dy, y) -> None:
     """dy, 0 where y <= 0: by masking bits, as 0 times infinity is not 0."""
-    if d.flags.c_contiguous and dy.flags.c_contiguous and y.flags.c_contiguous and (
+    if dy.shape == y.shape and d.flags.c_contiguous and dy.flags.c_contiguous and y.flags.c_contiguous and (
             fast := compiled("elementwise", d, dy, y)):
         fast.relu_dx(d.reshape(-1), dy.reshape(-1), y.reshape(-1))
         return

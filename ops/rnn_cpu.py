@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoo.ops.compiled import compiled
 from zoo.ops.threads import even, get_num_threads, run
 
 ROWS = 16                      # of the batch for each thread: with fewer the calls' overhead is more than the work
@@ -162,6 +163,11 @@ def rnn_backward(dy, dhn, w_hh, slope, spans):
 
 # -- LSTM
 
+def whole_walk(spans, *arrays):
+    """The compiled functions, in which a thread walks all steps at once; or None: one step is not worth packing."""
+    return compiled("recurrent", *arrays) if len(spans) > 1 else None
+
+
 def lstm_sums(x, h0, w_ih, w_hh, bias, spans):
     """The gates' sums without the states' share (N, 4H), and strips of the weights for that; None if it is in already.
 
@@ -178,6 +184,8 @@ def lstm_sums(x, h0, w_ih, w_hh, bias, spans):
 
 def lstm_forward(x, h0, c0, w_ih, w_hh, bias, w_hr, spans):
     """y (N, P), the last states (B, P) and (B, H), gates (N, 4H): i, f, o, g, and cells (N, 2H): c before, tanh(c)."""
+    if w_hr is None and (fast := whole_walk(spans, x, h0, c0, w_ih, w_hh)):
+        return fast.lstm_forward(x, h0, c0, w_ih, w_hh, bias, spans)
     size = w_hh.shape[0] // 4
     gates, u = lstm_sums(x, h0, w_ih, w_hh, bias, spans)
     cells, y = np.empty((len(x), 2 * size), x.dtype), np.empty((len(x), h0.shape[1]), x.dtype)
@@ -243,6 +251,8 @@ def lstm_backward(dy, dhn, dcn, w_hh, w_hr, gates, cells, spans):
 
     dstates is None without projection.
     """
+    if w_hr is None and (fast := whole_walk(spans, gates, dy, dhn, dcn, w_hh, cells)):
+        return fast.lstm_backward(dy, dhn, dcn, w_hh, gates, cells, spans)
     size = w_hh.shape[0] // 4
     dgates, dh0, dc0 = np.empty_like(gates), dhn.copy(), dcn.copy()
     dstates = None if w_hr is None else np.empty_like(dy)
@@ -284,6 +294,8 @@ def lstm_backward(dy, dhn, dcn, w_hh, w_hr, gates, cells, spans):
 
 def gru_forward(x, h0, w_ih, w_hh, b_ih, b_hh, spans):
     """y (N, H), the last states (B, H), gates (N, 3H): r, z, n, and hidden (N, H): the state's part of n before r."""
+    if fast := whole_walk(spans, x, h0, w_ih, w_hh):
+        return fast.gru_forward(x, h0, w_ih, w_hh, b_ih, b_hh, spans)
     size = w_hh.shape[0] // 3
     w, u, b, b_state = folded(size, (0, 1, 2), 2, w_ih, w_hh, b_ih, b_hh)
     if b_state is not None:
@@ -345,6 +357,8 @@ def gru_slopes(gates, hidden, before, slopes, of_state) -> None:
 
 def gru_backward(dy, dhn, w_hh, gates, hidden, before, spans):
     """dgates (N, 3H) of what the input adds to r, z, n, dstates (N, 3H) of what the state adds, and dh0 (B, H)."""
+    if fast := whole_walk(spans, gates, dy, dhn, w_hh, hidden, before):
+        return fast.gru_backward(dy, dhn, w_hh, gates, hidden, before, spans)
     size = w_hh.shape[0] // 3
     dgates, dstates, dh0 = np.empty_like(gates), np.empty_like(gates), dhn.copy()
     u = strips(w_hh.reshape(3, size, size), largest_part(len(dh0)))

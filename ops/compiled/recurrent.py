@@ -9,6 +9,7 @@ import numpy as np
 
 from zoo.ops.compiled.build import inline, integer, kernel, part, reads, writes
 from zoo.ops.compiled.vector import LANES, fma, largest, load, smallest, splat, store, stride
+from zoo.ops.rnn_cpu import folded, projected
 from zoo.ops.threads import even, get_num_threads, run
 
 PAIR = 2 * LANES           # columns of a panel: with 8 rows 16 sums, enough to keep the multipliers busy
@@ -257,3 +258,43 @@ def walk(kernel, arrays: tuple, spans: list[slice], batch: int) -> None:
     starts, stops = np.array([(s.start, s.stop) for s in spans], np.int64).reshape(-1, 2).T
     count = max(1, min(get_num_threads(), batch // ROWS))
     run(lambda rows: kernel(*arrays, starts, stops - starts, rows.start, rows.stop), even(batch, count))
+
+
+# -- the functions of ops/rnn_cpu.py
+
+def lstm_forward(x, h0, c0, w_ih, w_hh, bias, spans):
+    """y (N, H), the last states (B, H) and (B, H), gates (N, 4H): i, f, o, g, and cells (N, 2H): c before, tanh(c)."""
+    size = w_hh.shape[0] // 4
+    w, u, b = folded(size, (0, 1, 3, 2), 3, w_ih, w_hh, bias)
+    gates, hn, cn = projected(x, w, b), h0.copy(), c0.copy()
+    cells, y = np.empty((len(x), 2 * size), np.float32), np.empty((len(x), size), np.float32)
+    walk(lstm_walk, (gates, packed(u.T), hn, cn, cells, y), spans, len(hn))
+    return y, hn, cn, gates, cells
+
+
+def lstm_backward(dy, dhn, dcn, w_hh, gates, cells, spans):
+    """dgates (N, 4H) in torch's order i, f, g, o, dh0 (B, H), dc0 (B, H), and None."""
+    dgates, dh, dc = np.empty_like(gates), dhn.copy(), dcn.copy()
+    walk(lstm_walk_back, (np.ascontiguousarray(dy), packed(w_hh), dh, dc, gates, cells, dgates), spans, len(dh))
+    return dgates, dh, dc, None
+
+
+def gru_forward(x, h0, w_ih, w_hh, b_ih, b_hh, spans):
+    """y (N, H), the last states (B, H), gates (N, 3H): r, z, n, and hidden (N, H): the state's part of n before r."""
+    size = w_hh.shape[0] // 3
+    b_hh = np.zeros(3 * size, np.float32) if b_hh is None else b_hh
+    w, u, b, b_state = folded(size, (0, 1, 2), 2, w_ih, w_hh, b_ih, b_hh)
+    of_new = b_state[2 * size:].copy()
+    b_state[2 * size:] = 0
+    gates, hn = projected(x, w, b_state if b is None else b + b_state), h0.copy()
+    hidden, y = np.empty((len(x), size), np.float32), np.empty((len(x), size), np.float32)
+    walk(gru_walk, (gates, packed(u.T), of_new, hn, hidden, y), spans, len(hn))
+    return y, hn, gates, hidden
+
+
+def gru_backward(dy, dhn, w_hh, gates, hidden, before, spans):
+    """dgates (N, 3H) of what the input adds to r, z, n, dstates (N, 3H) of what the state adds, and dh0 (B, H)."""
+    dgates, dstates, dh = np.empty_like(gates), np.empty_like(gates), dhn.copy()
+    arrays = np.ascontiguousarray(dy), packed(w_hh), dh, gates, hidden, np.ascontiguousarray(before), dgates, dstates
+    walk(gru_walk_back, arrays, spans, len(dh))
+    return dgates, dstates, dh
