@@ -36,18 +36,23 @@ def bind(formula: Callable, names: dict) -> Callable:
     return bound
 
 
-def in_numpy(formula: Callable, name: str = "") -> Callable:
-    """The formula of op `name` on ndarrays. One operation of its arguments is NumPy's function itself: quicker."""
+def in_numpy(formula: Callable, name: str = "", options: tuple = ()) -> Callable:
+    """The formula of op `name` on ndarrays; its last parameters, as many as there are options, are numbers.
+
+    One operation of its arguments is NumPy's function itself: quicker."""
     code = formula.__code__
     single = SINGLE.get((code.co_code, code.co_argcount))
     if single:
         return single
     fn = NUMPY.get(code.co_names[0]) if code.co_code == NAMED and code.co_argcount == 1 else None
-    return of_any_size(fn or bind(formula, NUMPY), INTO.get(name))
+    numbers = sum(n in options for n in code.co_varnames[:code.co_argcount])
+    return of_any_size(fn or bind(formula, NUMPY), INTO.get(name), code.co_argcount - numbers - 1)
 
 
-def of_any_size(fn: Callable, into: Callable | None) -> Callable:
-    """fn, an elementwise function of arrays and options; on large ones in pieces, and by `into` on float32."""
+def of_any_size(fn: Callable, into: Callable | None, last: int) -> Callable:
+    """fn, an elementwise function of arrays and options; on large ones in pieces, and by `into` on float32.
+
+    last: the place of the last array among its arguments."""
     ndarray, empty_like = np.ndarray, np.empty_like
 
     def plain(*xs):
@@ -56,11 +61,11 @@ def of_any_size(fn: Callable, into: Callable | None) -> Callable:
 
     def fast(*xs):
         x = xs[0]
-        if type(x) is not ndarray or x.dtype != float32 or not x.ndim or xs[-1].shape != x.shape:
+        if type(x) is not ndarray or x.dtype != float32 or not x.ndim or xs[last].shape != x.shape:
             return plain(*xs)
         if x.size > WHOLE:
             return on_pieces(fn, into, xs)
-        y = empty_like(xs[-1])
+        y = empty_like(xs[last])
         into(y, *xs)
         return y
     return fast if into else plain
@@ -221,7 +226,7 @@ def elementwise(row: type) -> Op:
     arrays, options = arrays_and_options(formula)
     derivatives = {n: gradient(f"{name}.d{n}", body[f"d{n}"], options, row) for n in arrays if f"d{n}" in body}
     check = check_of(name, arrays, options, kind, refuses)
-    call = signed(arrays_of(name, in_numpy(formula, name), kind, arrays, options, check, refuses), formula)
+    call = signed(arrays_of(name, in_numpy(formula, name, options), kind, arrays, options, check, refuses), formula)
     call.__doc__ = row.__doc__
     low, high = body.get("domain", (-2.0, 2.0))
 
@@ -257,7 +262,7 @@ def signed(call: Callable, formula: Callable) -> Callable:
 def gradient(name: str, formula: Callable, options: tuple, row: type) -> Op:
     """The Op of one derivative. Dtypes agree already inside a backward pass, so the bound formula runs bare."""
     graph: list[Callable] = []
-    bare = in_numpy(formula, name)
+    bare = in_numpy(formula, name, options)
 
     def in_ops(*xs):
         if not graph:

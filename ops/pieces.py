@@ -70,7 +70,7 @@ def into_of(ufunc: np.ufunc) -> Callable:
 
 def written(into: Callable, xs: tuple) -> np.ndarray:
     """What `into` writes of arrays of one shape, at once."""
-    y = np.empty_like(xs[-1])
+    y = np.empty_like(next(x for x in reversed(xs) if type(x) is np.ndarray))
     into(y, *xs)
     return y
 

@@ -33,7 +33,8 @@ def small(op, *xs) -> np.ndarray:
     return np.concatenate([op(*(x[i:i + step] for x in xs)) for i in range(0, SIZE, step)])
 
 
-OTHERS = "exp", "softplus", "mish", "gelu_tanh", "gelu_tanh.dx", "isnan", "elu"
+OTHERS = "exp", "mish", "gelu_tanh", "gelu_tanh.dx", "isnan"
+OPTIONS = {"elu": [(1.0,), (0.3,)], "softplus": [(1.0, 20.0), (1.0, 1.5), (0.7, 20.0)]}     # of rows that have any
 
 
 @pytest.mark.parametrize("name", [*fast_cpu.INTO, *OTHERS])
@@ -42,9 +43,26 @@ def test_same_bits_as_small(name, dtype, threads):
     base, _, by = name.partition(".")
     op = OPS[base].derivatives[by[1:]] if by else OPS[name]
     xs = [drawn(dtype, seed) for seed in range(len([p for p in op.parameters if p in ("dy", "x", "y")]))]
-    got = op(*xs)
-    assert got.dtype == small(op, *xs).dtype
-    np.testing.assert_array_equal(got, small(op, *xs))
+    for options in OPTIONS.get(base, [()]):
+        def call(*xs, options=options):
+            return op(*xs, *options)
+        got = call(*xs)
+        assert got.dtype == small(call, *xs).dtype
+        np.testing.assert_array_equal(got, small(call, *xs))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_of_large(name, threads):
+    """Within five float32 roundings of float64's formula, and what a rounded exponent costs."""
+    x = np.concatenate([drawn(), [20.0, 19.9, -20.0, 17.5]]).astype(np.float32)
+    x, dy = x[np.isfinite(x)], np.float32(0.7)
+    slope = OPS[name].derivatives["x"]
+    for options in OPTIONS[name]:
+        with np.errstate(over="ignore"):
+            for got, want in ((OPS[name](x, *options), OPS[name](x.astype(np.float64), *options)),
+                              (slope(np.full_like(x, dy), x, *options), slope(np.full(x.shape, dy, float),
+                                                                              x.astype(np.float64), *options))):
+                assert (np.abs(got - want) <= 6e-8 * (5 + np.abs(x)) * np.abs(want) + 1e-37).all()
 
 
 @pytest.mark.parametrize("layout", ["transposed", "expanded", "strided", "reversed", "mixed"])
