@@ -7,10 +7,12 @@ by the taps of one remainder), so that the runs have no gaps. The bias is one ro
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from zoo.ops.conv_cpu_blocks import Finish, padded, pieces, scratch, sum_of
+from zoo.ops.conv_cpu_blocks import BLOCK, Finish, padded, pieces, scratch, sum_of
 from zoo.ops.conv_cpu_panels import panel_product, width_of
 from zoo.ops.threads import run
 from zoo.ops.window import Window
+
+LONG = 2 * BLOCK                         # bytes of columns: two threads wait for each other at many short copies
 
 
 def phases_of(window: Window) -> list[tuple[int, int, int, int]]:
@@ -79,7 +81,7 @@ def forward(x, kernel, window: Window, y, finish: Finish):
         panel_product(columns(x[n], piece, bias is not None), kernel, out.reshape(len(out), -1, k))
         finish(out, n, h)
 
-    run(block, pieces(len(x), window, q * max(kernel.shape[2], k) * x.itemsize))
+    run(block, pieces(len(x), window, q * max(kernel.shape[2], k) * x.itemsize, LONG))
 
 
 def weight_grad(dy, x, window: Window):
