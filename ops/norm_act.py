@@ -145,9 +145,10 @@ class batch_norm_act_grad:
         if batch:
             nothing = mean * 0.0
             return *OPS["batch_norm_train_grad"](g, nothing, nothing, input, weight, mean, var, eps), g
-        backward = OPS["batch_norm_eval"].derivatives
-        return (backward["input"](g, var, weight, eps), backward["weight"](g, input, mean, var, eps),
-                backward["bias"](g), g)
+        backward, dtype = OPS["batch_norm_eval"].derivatives, statistics_dtype(input.dtype)
+        x, h, mean, var = (cast(v, dtype) for v in (input, g, mean, var))
+        return (cast(backward["input"](h, var, weight, eps), input.dtype), backward["weight"](h, x, mean, var, eps),
+                backward["bias"](h), g)
 
     def samples(rng):
         def case(*shape, weight=True, batch=True):

@@ -1,4 +1,5 @@
-"""Normalisation kernels. Every layout is (R, C, L) with strides: rows, channels, elements of a channel in a row.
+"""Normalisation kernels. Every layout here is (R, C, L) with strides: rows, channels, elements of a channel in a row.
+Batch norm of images whose channels lie side by side is in norm_columns_gpu.py.
 
 Statistics take two steps in a fixed order, without atomics: parts of the rows, each shifted by its own first value,
 then their merge by Chan's formula; so float32 is right for |mean| far above the standard deviation.
@@ -13,6 +14,7 @@ from zoo.ops import cuda
 from zoo.ops import norm as contract
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import float64
+from zoo.ops.norm_columns_gpu import Rows
 from zoo.ops.pointwise_gpu import contiguous_copy
 
 TILE = 2048                             # elements of one step
@@ -233,6 +235,28 @@ def _new_like(x: DeviceArray, last: bool) -> DeviceArray:
     return cuda.empty(x.shape, x.dtype, x.device)
 
 
+def _factors(*xs: DeviceArray | None) -> list:
+    return [x if x is None else dense(x) for x in xs]
+
+
+def has_rows(x: DeviceArray) -> bool:
+    """Do the channels of x (N, C, ...) lie side by side, several of them, as the columns of a matrix?"""
+    order = (0, *range(2, x.ndim), 1)
+    last = x.view(tuple(x.shape[d] for d in order), tuple(x.strides[d] for d in order))
+    return x.size > 0 and x.shape[1] > 1 and last.is_contiguous
+
+
+def rows_of(x: DeviceArray) -> DeviceArray:
+    """The matrix (N * ..., C) of x (N, C, ...), which is copied unless its channels lie side by side."""
+    x = x if has_rows(x) else dense(x) if x.ndim == 2 else _reordered(x)
+    return x.view((x.size // x.shape[1], x.shape[1]), (x.shape[1], 1))
+
+
+def new_with_rows(x: DeviceArray) -> DeviceArray:
+    """An array like x with its channels side by side."""
+    return _new_like(x, x.ndim > 2)
+
+
 def wide_of(dtype):
     return tl.float64 if dtype == float64 else tl.float32
 
@@ -257,7 +281,7 @@ def _grid_of(layout: Layout, tile: dict) -> tuple[int, int]:
 
 def applied(x, y, layout: Layout, mean, var, weight, bias, eps: float, groups: int = 1, factors: int = 0):
     tile = layout.tile()
-    weight, bias = (v if v is None else dense(v) for v in (weight, bias))
+    weight, bias = _factors(weight, bias)
     cuda.launch(normalize_channels, _grid_of(layout, tile), x, y, mean, var, weight, bias, *layout, layout.sr,
                 layout.sc, groups, factors or layout.C, float(eps), WIDE=wide_of(x.dtype), **tile)
     return y
@@ -283,6 +307,12 @@ def combine(dy, x, dx, layout: Layout, mean, ca, cb, cc, groups: int = 1):
 
 def batch_norm_train(input, weight=None, bias=None, eps=1e-5):
     _, moment, _ = contract.batch_norm_train.check(input, weight, bias, eps)
+    if has_rows(input):
+        x, y, (weight, bias) = rows_of(input), new_with_rows(input), _factors(weight, bias)
+        rows = Rows(*x.shape, x)
+        mean, var = rows.moments(x)
+        rows.normalize(x, None, rows_of(y), mean, var, weight, bias, eps, False)
+        return y, mean, var
     last = _channels_last(input)
     y = _new_like(input, last)
     if not input.size:
@@ -296,6 +326,10 @@ def batch_norm_train(input, weight=None, bias=None, eps=1e-5):
 
 def batch_norm_eval(input, mean, var, weight=None, bias=None, eps=1e-5):
     contract.batch_norm_eval.check(input, mean, var, weight, bias, eps)
+    if has_rows(input):
+        x, y, (weight, bias) = rows_of(input), new_with_rows(input), _factors(weight, bias)
+        Rows(*x.shape, x).normalize(x, None, rows_of(y), dense(mean), dense(var), weight, bias, eps, False)
+        return y
     last = _channels_last(input)
     x, layout = _blocked(input, last)
     y = _new_like(input, last)
@@ -303,6 +337,11 @@ def batch_norm_eval(input, mean, var, weight=None, bias=None, eps=1e-5):
 
 
 def batch_norm_train_grad(dy, dmean, dvar, input, weight, mean, var, eps):
+    if has_rows(input):
+        x, g, dx = rows_of(input), rows_of(dy), new_with_rows(input)
+        mean, var, dmean, dvar, weight = _factors(mean, var, dmean, dvar, weight)
+        rows = Rows(*x.shape, x)
+        return dx, *rows.gradients(g, x, None, None, rows_of(dx), mean, var, dmean, dvar, weight, eps, True)
     last = _channels_last(input)
     dx = _new_like(input, last)
     C, device = input.shape[1], input.device

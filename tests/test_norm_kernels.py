@@ -1,0 +1,81 @@
+"""Batch norm's kernels for channels that lie side by side: several tiles and parts, odd channel counts, far means."""
+import numpy as np
+import pytest
+
+from tests.cases import TOLERANCE
+from zoo.ops import cuda
+from zoo.ops.dtypes import float16, float32, float64
+from zoo.ops.norm import batch_norm_eval, batch_norm_train, batch_norm_train_grad
+from zoo.ops.norm_act import batch_norm_act, batch_norm_act_grad
+
+pytestmark = pytest.mark.interpret
+SHAPES = [(3, 8, 5, 5), (5, 70, 3, 4), (9, 5, 4), (130, 12)]    # rows and channels: within a tile, beyond one, odd
+
+
+def last(x):
+    """x (N, C, ...) with its channels side by side in memory."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
+
+
+def on_device(x):
+    """The same values, laid out alike."""
+    if not isinstance(x, np.ndarray):
+        return x
+    order = sorted(range(x.ndim), key=lambda d: -x.strides[d])
+    flat = cuda.from_numpy(np.ascontiguousarray(x.transpose(order)))
+    back = np.argsort(order)
+    return flat.view(tuple(flat.shape[d] for d in back), tuple(flat.strides[d] for d in back))
+
+
+def compare(op, args, dtype, terms):
+    """CPU against kernels, of each result's largest value; sums of `terms` numbers."""
+    for want, got in zip(as_tuple(op(*args)), as_tuple(op(*map(on_device, args))), strict=True):
+        got = cuda.to_numpy(got)
+        assert got.shape == want.shape and got.dtype == want.dtype
+        scale = max(np.abs(want.astype(np.float64)).max(initial=0), 1)
+        error = np.abs(got.astype(np.float64) - want).max(initial=0)
+        assert error <= 4 * TOLERANCE[dtype.name] * terms ** 0.5 * scale
+
+
+def as_tuple(x):
+    return x if isinstance(x, tuple) else (x,)
+
+
+@pytest.mark.parametrize("dtype", [float16, float32, float64], ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_rows_equal_numpy(shape, dtype, rng):
+    x, dy, rest = (last(rng.normal(size=shape).astype(dtype)) for _ in range(3))
+    c, terms = shape[1], len(x) * x[0, 0].size
+    weight, bias = rng.uniform(0.5, 2, c).astype(dtype), rng.normal(size=c).astype(dtype)
+    y, mean, var = batch_norm_train(x, weight, bias, 1e-5)
+    dmean, dvar = rng.normal(size=(2, c)).astype(mean.dtype)
+    compare(batch_norm_train, (x, weight, bias, 1e-5), dtype, 1)
+    compare(batch_norm_eval, (x, mean, var, weight, None, 1e-5), dtype, 1)
+    compare(batch_norm_train_grad, (dy, dmean, dvar, x, weight, mean, var, 1e-5), dtype, terms)
+    for residual in (None, rest):
+        for running in ((None, None), (mean, var)):
+            args = x, weight, bias, residual, *running, 1e-5
+            compare(batch_norm_act, args, dtype, 1)
+            y = last(batch_norm_act(*args)[0])
+            compare(batch_norm_act_grad, (dy, x, weight, y, mean, var, 1e-5, running[0] is None), dtype, terms)
+
+
+def test_many_parts_of_far_means(monkeypatch, rng):
+    """Parts are merged about their common mean: variances keep their digits where |mean| is 1,000 deviations."""
+    from zoo.ops import norm_columns_gpu
+    monkeypatch.setattr(norm_columns_gpu, "PROGRAMS", 200)
+    x = (rng.normal(size=(3000, 16)) + 1000).astype(np.float32)
+    rows = norm_columns_gpu.Rows(*x.shape, cuda.from_numpy(x))
+    assert rows.parts > 20
+    mean, var = (cuda.to_numpy(v) for v in rows.moments(cuda.from_numpy(x)))
+    np.testing.assert_allclose(mean, x.astype(np.float64).mean(0), rtol=1e-7)
+    np.testing.assert_allclose(var, x.astype(np.float64).var(0), rtol=1e-5)
+
+
+def test_channels_stay_side_by_side(rng):
+    """A network of channels-last layers makes no copies: results lie as the input does."""
+    x = on_device(last(rng.normal(size=(2, 16, 3, 3)).astype(np.float32)))
+    y, mean, var = batch_norm_act(x, None, None, None, None, None, 1e-5)
+    assert y.strides == x.strides
+    dx, _, _, dz = batch_norm_act_grad(x, x, None, y, mean, var, 1e-5, True)
+    assert dx.strides == dz.strides == x.strides
