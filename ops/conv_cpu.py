@@ -13,6 +13,7 @@ from zoo.ops import conv_cpu_columns as by_columns
 from zoo.ops import conv_cpu_depthwise as by_channel
 from zoo.ops import conv_cpu_planes as by_plane
 from zoo.ops import conv_cpu_winograd as by_winograd
+from zoo.ops.buffers import empty
 from zoo.ops.compiled import available
 from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, nhwc
 from zoo.ops.conv_cpu_panels import panel_product, product_by_panels
@@ -98,7 +99,7 @@ def forward(x, weight, bias, window: Window, residual=None, relu: bool = False, 
     kernels: keeps the weight as each algorithm reads it, from call to call; the caller answers for its age.
     """
     x, k = nhwc(x), len(weight)
-    y = np.empty((len(x), *window.out, k), x.dtype)
+    y = empty((len(x), *window.out, k), x.dtype)
     algorithm = choice(len(x), x.shape[3], k, x.dtype, window)
     finish = Finish(bias, None if residual is None else nhwc(residual), relu, y)
     with SINGLE:
@@ -120,7 +121,7 @@ def input_grad(dy, weight, window: Window):
         if window.is_pointwise and g == 1:
             return pointwise_input_grad(dy, weight, window)
         if is_tiled(len(dy), k, c, dy.dtype, back):
-            dx = np.empty((len(dy), *window.image, c), dy.dtype)
+            dx = empty((len(dy), *window.image, c), dy.dtype)
             kernel = by_winograd.turned_kernel_of(weight)
             by_winograd.forward(nhwc(dy), kernel, back, dx, Finish(None, None, False, dx))
             return dx.transpose(0, 3, 1, 2)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoo.ops.buffers import empty_like
 from zoo.ops.compiled import compiled
 from zoo.ops.dtypes import float32
 from zoo.ops.fast_cpu import relu_dx
@@ -167,7 +168,7 @@ def scaled(x, view: View, factor, shift, mean=None, residual=None, relu: bool = 
     """(x - mean) * factor + shift + residual, all but x and residual per channel; then relu. Into a new array."""
     if fast := by_rows(view, x):
         return fast.scaled(x, view, factor, shift, mean, residual, relu)
-    y = np.empty_like(x)
+    y = empty_like(x)
     mean_of, factor_of, shift_of = constants(view, x.dtype, mean, factor, shift)
     zeros = np.zeros(view.width, x.dtype)
 
@@ -203,7 +204,7 @@ def backward_sums(dy, x, view: View, mean, near: bool, y=None):
     """
     if fast := by_rows(view, x):
         return fast.backward_sums(dy, x, view, mean, y)
-    g = dy if y is None else np.empty_like(dy)
+    g = dy if y is None else empty_like(dy)
     mean_of, = constants(view, x.dtype, None if near else mean)
 
     def block_sums(part):
@@ -220,7 +221,7 @@ def combined(dy, x, view: View, a, b, c, mean=None, out=None):
     """a * dy + b * (x - mean) + c, all but dy and x per channel; into `out`, which may be dy, or a new array."""
     if fast := by_rows(view, x):
         return fast.combined(dy, x, view, a, b, c, mean, out)
-    y = np.empty_like(x) if out is None else out
+    y = empty_like(x) if out is None else out
     a_of, b_of, c_of, mean_of = constants(view, x.dtype, a, b, c, mean)
 
     def block(part):

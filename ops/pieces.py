@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from zoo.ops.buffers import empty
 from zoo.ops.dtypes import float32, float64
 from zoo.ops.threads import get_num_threads, run
 
@@ -50,10 +51,10 @@ def on_pieces(fn: Callable, into: Callable | None, xs: tuple) -> np.ndarray:
     first, *rest = slices(size)
     if into is None:
         head = fn(*part(first))
-        y = np.empty(size, head.dtype)
+        y = empty((size,), head.dtype)
         y[first] = head
     else:
-        y, rest = np.empty(size, xs[0].dtype), [first, *rest]
+        y, rest = empty((size,), xs[0].dtype), [first, *rest]
 
     def work(s: slice) -> None:
         if into is None:

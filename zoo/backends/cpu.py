@@ -2,6 +2,7 @@
 import sys
 from types import ModuleType
 
+from zoo.ops.buffers import KEPT as _KEPT
 from zoo.ops.compiled import ENABLED as _COMPILED
 from zoo.ops.conv_cpu import WINOGRAD as _WINOGRAD
 
@@ -42,6 +43,25 @@ class _Switches(ModuleType):
     @numba.setter
     def numba(self, value: bool) -> None:
         _COMPILED[0] = bool(value)
+
+    @property
+    def kept_memory(self) -> int:
+        """Bytes of large results that are kept when nothing uses them, for the next result; 0 keeps nothing.
+
+        malloc would give blocks of 32 MB and more back to the system, which takes as long as a pass over them.
+
+        Example:
+            >>> import zoo
+            >>> zoo.backends.cpu.kept_memory >> 20
+            256
+        """
+        return _KEPT.limit
+
+    @kept_memory.setter
+    def kept_memory(self, value: int) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ValueError(f"kept_memory: wants a number of bytes, 0 or more, got {value!r}")
+        _KEPT.bound(value)
 
 
 sys.modules[__name__].__class__ = _Switches
