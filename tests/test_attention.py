@@ -203,6 +203,32 @@ def test_multihead_attention_is_torchs(options, masks, weights, rng):
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize("case", ["one weight", "separate", "static"])
+def test_multi_head_attention_forward_is_torchs(case, rng):
+    """torch's function, argument for argument; nn.MultiheadAttention's tests have its masks."""
+    import torch
+    separate, widths = case == "separate", {"separate": (5, 7)}.get(case, (6, 6))
+    shapes = [(3, 2, 6), (4, 2, widths[0]), (4, 2, widths[1]), (18, 6), (18,), (1, 1, 6), (1, 1, 6), (6, 6), (6,)]
+    shapes += [(6, 6), (6, widths[0]), (6, widths[1])] if separate else []
+    shapes += [(4, 4, 3), (4, 4, 3)] if case == "static" else []
+    results = []
+    for lib, tensors in zip((zoo, torch), both(rng, *shapes), strict=True):
+        q, k, v, w, b, bias_k, bias_v, out, out_bias, *rest = tensors
+        extra = (bias_k, bias_v, True) if case == "one weight" else (None, None, False)
+        options = dict(zip(("q_proj_weight", "k_proj_weight", "v_proj_weight") if separate else
+                           ("static_k", "static_v"), rest, strict=False))
+        y, weights = lib.nn.functional.multi_head_attention_forward(
+            q, k, v, 6, 2, None if separate else w, b, *extra, 0.5, out, out_bias, training=False,
+            attn_mask=lib.tensor(np.triu(np.ones((3, 4), bool), 2)), use_separate_proj_weight=separate,
+            average_attn_weights=False, **options)
+        ((y * y).sum() + (weights * weights).sum()).backward()
+        results.append([y, weights, *(t.grad for t in tensors if t.grad is not None)])
+    for ours, theirs in zip(*results, strict=True):
+        close(ours, theirs)
+    assert len(results[0]) >= 8
+
+
+@pytest.mark.torch
 def test_multihead_attention_to_itself_and_without_batch(rng):
     ours, theirs = twins("MultiheadAttention", 6, 3)
     (x,), (z,) = both(rng, (5, 6))

@@ -2,26 +2,14 @@
 
 from typing import Any
 
-from zoo.autograd.creation import empty, zeros
+from zoo.autograd.creation import empty
 from zoo.autograd.tensor import Tensor
 from zoo.nn import functional as F  # noqa: N812
 from zoo.nn import init
 from zoo.nn.linear import Linear
 from zoo.nn.module import Module
 from zoo.nn.parameter import Parameter
-from zoo.ops.errors import ArgumentError, DtypeError, ShapeError
-from zoo.ops.face.join import cat
-
-
-def added(mask: Tensor | None, query: Tensor, name: str) -> Tensor | None:
-    """A mask as what is added to the scores: True hides, a floating one is added as it is."""
-    if mask is None or mask.dtype == query.dtype:
-        return mask
-    if mask.is_floating_point():
-        return mask.to(query.dtype)
-    if str(mask.dtype) != "bool":
-        raise DtypeError(f"MultiheadAttention: wants {name} bool or floating, got {mask.dtype}")
-    return zeros(mask.shape, dtype=query.dtype, device=query.device).masked_fill(mask, float("-inf"))
+from zoo.ops.errors import ArgumentError
 
 
 class MultiheadAttention(Module):
@@ -103,78 +91,14 @@ class MultiheadAttention(Module):
         need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        if is_causal and attn_mask is None:
-            raise ArgumentError("MultiheadAttention: wants attn_mask with is_causal, which only says what it is")
-        batched = self.check(query, key, value)
-        order = (lambda x: x) if self.batch_first else (lambda x: x.transpose(0, 1))
-        query, key, value = (order(x) if batched else x.unsqueeze(0) for x in (query, key, value))
-        if key_padding_mask is not None and not batched:
-            key_padding_mask = key_padding_mask.unsqueeze(0)
-        bias = self.bias_of(query, key.shape[1], key_padding_mask, attn_mask)
-        q, k, v = (self.heads(x) for x in self.with_extra(*self.projected(query, key, value)))
-        p = self.dropout if self.training else 0.0
-        weights = None
-        if need_weights:
-            weights = (q * self.head_dim**-0.5) @ k.transpose(2, 3)
-            weights = F.dropout((weights if bias is None else weights + bias).softmax(3), p)
-            y = weights @ v
-            weights = weights.mean(1) if average_attn_weights else weights
-        else:
-            y = F.scaled_dot_product_attention(q, k, v, bias, p)
-        y = self.out_proj(y.transpose(1, 2).flatten(2))
-        if batched:
-            return order(y), weights
-        return y.squeeze(0), weights if weights is None else weights.squeeze(0)
-
-    def check(self, query: Tensor, key: Tensor, value: Tensor) -> bool:
-        """Whether there is a batch; raises unless the inputs fit together."""
-        shapes = [tuple(x.shape) for x in (query, key, value)]
-        batched = query.ndim == 3
-        ok = query.ndim in (2, 3) and key.ndim == value.ndim == query.ndim and shapes[1][:-1] == shapes[2][:-1]
-        if batched and ok:
-            ok = shapes[0][1 - self.batch_first] == shapes[1][1 - self.batch_first]
-        if not ok or [s[-1] for s in shapes] != [self.embed_dim, self.kdim, self.vdim]:
-            raise ShapeError(f"MultiheadAttention: wants query (L, N, {self.embed_dim}), key (S, N, {self.kdim}) and "
-                             f"value (S, N, {self.vdim}), got {', '.join(map(str, shapes))}")
-        return batched
-
-    def projected(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, ...]:
-        """Query, key and value in the subspaces of all heads, (N, L, E)."""
-        if self.same_widths and query is key is value:
-            return F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, 2)
-        weights = self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
-        if self.same_widths:
-            weights = self.in_proj_weight.chunk(3)
-        biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        return tuple(F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
-
-    def with_extra(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Keys and values with the learned one and the zeros after them."""
-        batch = q.shape[0]
-        if self.bias_k is not None:
-            k, v = (cat([x, b.expand(batch, 1, self.embed_dim)], 1) for x, b in ((k, self.bias_k), (v, self.bias_v)))
-        if self.add_zero_attn:
-            k, v = (F.pad(x, (0, 0, 0, 1)) for x in (k, v))
-        return q, k, v
-
-    def heads(self, x: Tensor) -> Tensor:
-        """(N, L, E) as (N, num_heads, L, head_dim)."""
-        return x.reshape(*x.shape[:2], self.num_heads, self.head_dim).transpose(1, 2)
-
-    def bias_of(self, query: Tensor, steps: int, padding: Tensor | None, attn_mask: Tensor | None) -> Tensor | None:
-        """What is added to the scores: both masks, and 0 for the keys that are added here; None without masks."""
-        batch, length = query.shape[:2]
-        padding, attn_mask = added(padding, query, "key_padding_mask"), added(attn_mask, query, "attn_mask")
-        if attn_mask is not None:
-            wanted = (length, steps) if attn_mask.ndim == 2 else (batch * self.num_heads, length, steps)
-            if tuple(attn_mask.shape) != wanted:
-                raise ShapeError(f"MultiheadAttention: wants attn_mask {wanted}, got {tuple(attn_mask.shape)}")
-            attn_mask = attn_mask.reshape(-1, 1 if attn_mask.ndim == 2 else self.num_heads, length, steps)
-        if padding is not None:
-            if tuple(padding.shape) != (batch, steps):
-                raise ShapeError(f"MultiheadAttention: wants key_padding_mask {(batch, steps)}, got "
-                                 f"{tuple(padding.shape)}")
-            padding = padding.reshape(batch, 1, 1, steps)
-        bias = attn_mask if padding is None else padding if attn_mask is None else attn_mask + padding
-        extra = (self.bias_k is not None) + self.add_zero_attn
-        return F.pad(bias, (0, extra)) if bias is not None and extra else bias
+        if self.batch_first and query.ndim == 3:
+            key_first = key.transpose(0, 1)
+            value, query = (key_first if x is key else x.transpose(0, 1) for x in (value, query))
+            key = key_first
+        separate = None if self.same_widths else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        y, weights = F.multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
+            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, self.training,
+            key_padding_mask, need_weights, attn_mask, separate is not None, *(separate or (None,) * 3),
+            average_attn_weights=average_attn_weights, is_causal=is_causal)
+        return y.transpose(0, 1) if self.batch_first and y.ndim == 3 else y, weights

@@ -1,9 +1,10 @@
-"""torch.nn.functional: every function that the op families export as one, and dropout, which draws random numbers."""
+"""torch.nn.functional: every function that the op families export as one, and those that draw random numbers."""
 
 from importlib import import_module as _import_module
 from pkgutil import iter_modules as _iter_modules
 
 from zoo.autograd.dropout import NN_FUNCTIONS as _DROPOUT
+from zoo.autograd.multi_head import NN_FUNCTIONS as _MULTI_HEAD
 from zoo.autograd.random_activations import NN_FUNCTIONS as _RANDOM
 from zoo.ops import face as _face
 
@@ -25,7 +26,7 @@ def _in_place(function):
     return call
 
 
-globals().update(_collect(), **_DROPOUT, **_RANDOM)
+globals().update(_collect(), **_DROPOUT, **_MULTI_HEAD, **_RANDOM)
 for _name in ("relu", "leaky_relu", "elu", "celu", "selu", "hardtanh", "threshold", "rrelu"):
     globals()[f"{_name}_"] = _in_place(globals()[_name])
 
