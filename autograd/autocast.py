@@ -15,7 +15,8 @@ from zoo.ops.dtypes import HALVES, bfloat16, float16, float32
 from zoo.ops.op import OPS, Op
 from zoo.ops.shape import cast
 
-LOWER = {"matmul", "linear", "conv2d", "conv_transpose2d", "rnn_tanh", "rnn_relu", "lstm", "gru", "attention"}
+LOWER = {"matmul", "multiply_add", "linear", "linear_act", "conv2d", "conv_transpose2d", "rnn_tanh", "rnn_relu", "lstm",
+         "gru", "attention"}
 UPPER = {"acos", "asin", "cosh", "cumprod", "cumsum", "erfinv", "exp", "expm1", "group_norm", "layer_norm", "log",
          "log10", "log1p", "log2", "log_softmax", "logsumexp", "pow", "prod", "reciprocal", "rsqrt", "sinh", "softmax",
          "softplus", "sum", "tan", "vector_norm", "cross_entropy_loss", "binary_entropy", "binary_entropy_with_logits",

@@ -5,7 +5,7 @@ import numpy as np
 
 from zoo.ops.dtypes import HALVES, bool_, float32, float64
 from zoo.ops.errors import ArgumentError, DtypeError, ShapeError
-from zoo.ops.op import Spec, structured
+from zoo.ops.op import OPS, Spec, parameters_of, structured
 from zoo.ops.reduce_cpu import COLUMN, add_up, ones
 from zoo.ops.shape import permute, reshape, sum_to
 from zoo.ops.threads import SINGLE, product
@@ -146,6 +146,59 @@ class matmul:
                 "0-d": "a matrix product needs a dimension to sum over",
                 "odd": [draw((7, 13), (13, 17)), draw((1, 67), (67, 3)), draw((3, 31, 33), (3, 33, 5))],
                 "extreme": [(big, np.eye(3)), (big, np.zeros((3, 2)))]}
+
+
+@structured
+class multiply_add:
+    """beta * input + alpha * (a @ b): a (..., M, K), b (..., K, N), input broadcasts to the product (..., M, N).
+
+    Raises:
+        ShapeError (ValueError, RuntimeError): a or b has fewer than 2 dimensions, K differs, or input does not fit.
+        DtypeError (TypeError, RuntimeError): more than one dtype, or bool.
+
+    Example:
+        >>> import numpy as np
+        >>> multiply_add(np.ones(3), np.ones((2, 4)), np.ones((4, 3)), 2.0, 0.5).tolist()
+        [[4.0, 4.0, 4.0], [4.0, 4.0, 4.0]]
+    """
+    def check(input, a, b, beta, alpha):
+        if min(a.ndim, b.ndim) < 2:
+            raise ShapeError(f"multiply_add: wants matrices, got {a.shape} and {b.shape}")
+        spec = matmul.check(a, b)
+        need_one_dtype("multiply_add", input, a, b)
+        try:
+            fits = np.broadcast_shapes(input.shape, spec.shape) == spec.shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ShapeError(f"multiply_add: wants input to broadcast to {spec.shape}, got {input.shape}")
+        return spec
+
+    def forward(input, a, b, beta, alpha):
+        dtype = multiply_add.check(input, a, b, beta, alpha).dtype
+        input, a, b = widen(input, a, b)
+        y = matmul.forward(a, b)
+        if alpha != 1:
+            y *= alpha
+        y += input if beta == 1 else input * beta
+        return y.astype(dtype, copy=False)
+
+    def dinput(dy, beta): return dy if beta == 1 else dy * beta
+
+    def da(dy, b, alpha): return matmul(dy if alpha == 1 else dy * alpha, transposed(b))
+
+    def db(dy, a, alpha): return matmul(transposed(a), dy if alpha == 1 else dy * alpha)
+
+    def samples(rng):
+        def draw(*shapes, beta=0.5, alpha=-2.0):
+            return *(rng.normal(size=s) for s in shapes), beta, alpha
+        return {"ordinary": [draw((3, 5), (3, 4), (4, 5)), draw((5,), (3, 4), (4, 5)), draw((3, 1), (3, 4), (4, 5)),
+                             draw((2, 3, 5), (2, 3, 4), (2, 4, 5)), draw((3, 5), (2, 3, 4), (2, 4, 5)),
+                             draw((3, 5), (3, 4), (4, 5), beta=1, alpha=1)],
+                "empty": [draw((0, 5), (0, 4), (4, 5)), draw((3, 5), (3, 0), (0, 5))],
+                "0-d": [draw((), (3, 4), (4, 5))],
+                "odd": [draw((7, 17), (7, 13), (13, 17)), draw((3,), (1, 67), (67, 3))],
+                "extreme": "as matmul"}
 
 
 def by_input(dy, weight):
@@ -297,3 +350,39 @@ class linear:
                 "0-d": "a matrix product needs a dimension to sum over",
                 "odd": [draw((7, 67), (13, 67), (13,)), draw((1, 33), (17, 33), None)],
                 "extreme": [(big, np.eye(3), np.zeros(3))]}
+
+
+@structured
+class linear_act:
+    """act(linear(input, weight, bias)), act the name of an elementwise op of one array, such as "relu".
+
+    What `zoo.nn` runs on a GPU under no_grad: one kernel. Raises what `linear` raises.
+
+    Example:
+        >>> import numpy as np
+        >>> linear_act(np.ones((2, 3)), -np.ones((4, 3)), None, "relu").sum()
+        np.float64(0.0)
+    """
+    differentiable = "input", "weight", "bias"
+
+    def check(input, weight, bias, act): return linear.check(input, weight, bias)
+
+    def forward(input, weight, bias, act): return OPS[act].forward(linear.forward(input, weight, bias))
+
+    def backward(dy, input, weight, bias, act, wanted):
+        x = linear(input, weight, bias)
+        slope = OPS[act].derivatives["x"]
+        known = {"dy": dy, "x": x, "y": OPS[act](x) if "y" in parameters_of(slope) else None}
+        dx = slope(*(known[name] for name in parameters_of(slope)))
+        return (linear_input_grad(dx, weight) if wanted[0] else None,
+                linear_weight_grad(dx, input) if wanted[1] else None, linear_bias_grad(dx) if wanted[2] else None)
+
+    def samples(rng):
+        def draw(act, *shapes):
+            return *(s and rng.normal(size=s) for s in shapes), act
+        return {"ordinary": [draw("tanh", (2, 3), (4, 3), (4,)), draw("gelu", (2, 5, 3), (4, 3), (4,)),
+                             draw("silu", (3,), (4, 3), None), draw("sigmoid", (2, 3), (4, 3), (4,))],
+                "empty": [draw("tanh", (0, 3), (4, 3), (4,)), draw("gelu", (2, 0), (4, 0), (4,))],
+                "0-d": "a matrix product needs a dimension to sum over",
+                "odd": [draw("gelu_tanh", (7, 67), (13, 67), (13,))],
+                "extreme": "as linear"}

@@ -15,10 +15,21 @@ from zoo.ops import cuda, gpu_configs
 from zoo.ops import matmul as contract
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import FLOATS, HALVES, float32, float64, int8, int64, uint64
-from zoo.ops.epilogue_gpu import NOTHING, Epilogue, add_row, epilogue, stages_of
+from zoo.ops.epilogue_gpu import (
+    NOTHING,
+    Epilogue,
+    add_matrix,
+    add_multiple,
+    add_row,
+    bits_of,
+    epilogue,
+    scale_by,
+    stages_of,
+)
 from zoo.ops.gemm_gpu import add_parts, add_stretches, gemm, gemm_stream, gemm_tma
 from zoo.ops.gpu_configs import Config
-from zoo.ops.pointwise_gpu import contiguous_copy
+from zoo.ops.op import OPS
+from zoo.ops.pointwise_gpu import contiguous_copy, jitted
 
 PROGRAMS = 264              # enough to fill a GPU of 132 multiprocessors twice: what a split of sums aims at
 # Stream-K writes and reads partial tiles, and launches once more: about as long as 32 steps of a 128 x 128 tile
@@ -311,14 +322,42 @@ def matmul(input, other):
     return multiply(a, b, spec.shape)
 
 
+def multiply_add(input, a, b, beta, alpha):
+    spec = contract.multiply_add.check(input, a, b, beta, alpha)
+    stages = [] if alpha == 1 else [(scale_by, bits_of(alpha))]
+    is_row = math.prod(input.shape[:-1]) == 1 and input.shape[-1:] == spec.shape[-1:]
+    if is_row:                                              # one row, scaled by itself
+        row = input.view(spec.shape[-1:], input.strides[-1:])
+        row = row if beta == 1 else OPS["mul"](row, beta)
+        stages.append((add_row, row if row.is_contiguous else contiguous_copy(row)))
+    else:
+        missing = len(spec.shape) - input.ndim
+        strides = (0,) * missing + tuple(0 if n == 1 else s for n, s in zip(input.shape, input.strides, strict=True))
+        full = input.view(spec.shape, strides)
+        full = full if full.is_contiguous else contiguous_copy(full)
+        stages.append((add_matrix, full) if beta == 1 else (add_multiple, (full, bits_of(beta))))
+    return multiply(a, b, spec.shape, epilogue(*stages), has_matrix=not is_row)
+
+
+def linear_act(input, weight, bias, act):
+    contract.linear_act.check(input, weight, bias, act)
+    return _linear(input, weight, bias, (jitted(OPS[act]), None))
+
+
 def linear(input, weight, bias=None):
+    return _linear(input, weight, bias)
+
+
+def _linear(input, weight, bias, *stages) -> DeviceArray:
+    """linear, then more stages of its epilogue."""
     spec = contract.linear.check(input, weight, bias)
     w = _row(weight) if weight.ndim == 1 else weight
     w = w.view(w.shape[::-1], w.strides[::-1])
     if bias is not None:
         wide = bias.view((w.shape[1],), (bias.strides[-1] if bias.shape[-1:] == w.shape[1:] else 0,))
         bias = wide if wide.is_contiguous else contiguous_copy(wide)
-    return multiply(_flat_rows(input), w, spec.shape, biased(bias))
+        stages = (add_row, bias), *stages
+    return multiply(_flat_rows(input), w, spec.shape, epilogue(*stages))
 
 
 def linear_input_grad(dy, weight):

@@ -3,7 +3,7 @@ import numpy as np
 
 from zoo.ops.device import constant
 from zoo.ops.dims import wrap
-from zoo.ops.dtypes import INEXACT
+from zoo.ops.dtypes import FLOATS, INEXACT
 from zoo.ops.einsum import einsum
 from zoo.ops.einsum import tensordot as contracted
 from zoo.ops.errors import ArgumentError, ShapeError
@@ -11,7 +11,7 @@ from zoo.ops.face.reduce import vector_norm
 from zoo.ops.join import cat
 from zoo.ops.matmul import get_float32_matmul_precision as get_float32_matmul_precision
 from zoo.ops.matmul import linear as linear
-from zoo.ops.matmul import matmul
+from zoo.ops.matmul import matmul, multiply_add
 from zoo.ops.matmul import set_float32_matmul_precision as set_float32_matmul_precision
 from zoo.ops.op import OPS, into
 from zoo.ops.shape import basic_index, expand, permute, reshape
@@ -19,11 +19,16 @@ from zoo.ops.shape import basic_index, expand, permute, reshape
 
 def product(op: str, a, b, da: int, db: int):
     """a @ b, wanting exactly da and db dimensions."""
+    need_dims(op, a, b, da, db)
+    return matmul(a, b)
+
+
+def need_dims(op: str, a, b, da: int, db: int):
+    """Raises ShapeError unless a and b have da and db dimensions, and batches are as long."""
     if a.ndim != da or b.ndim != db:
         raise ShapeError(f"{op}: wants a {da}-d and a {db}-d array, got {tuple(a.shape)} and {tuple(b.shape)}")
     if da == 3 and a.shape[0] != b.shape[0]:
         raise ShapeError(f"{op}: wants equal batch sizes, got {tuple(a.shape)} and {tuple(b.shape)}")
-    return matmul(a, b)
 
 
 def mm(input, mat2, *, out=None):
@@ -95,16 +100,31 @@ def tensordot(a, b, dims=2, out=None):
     return result if out is None else into(result, out)
 
 
+def need_fit(op: str, input, shape: tuple):
+    """Raises ShapeError unless input broadcasts to a shape."""
+    try:
+        fits = np.broadcast_shapes(tuple(input.shape), shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"{op}: wants input to broadcast to {shape}, got {tuple(input.shape)}")
+
+
+def product_plus(op: str, input, a, b, dims: int, beta, alpha, out):
+    """beta * input + alpha * (a @ b) of that many dimensions: floats of one dtype as one op, one kernel on the GPU."""
+    need_dims(op, a, b, dims, dims)
+    if beta == 0 or a.dtype not in FLOATS or not input.dtype == a.dtype == b.dtype or a.shape[-1] != b.shape[-2]:
+        return plus(op, input, matmul(a, b), beta, alpha, out)
+    need_fit(op, input, (*a.shape[:-1], b.shape[-1]))
+    result = multiply_add(input, a, b, float(beta), float(alpha))
+    return result if out is None else into(result, out)
+
+
 def plus(op: str, input, result, beta, alpha, out):
     """beta * input + alpha * result; a beta of 0 leaves input out, nan and all."""
     if result.dtype not in INEXACT and (isinstance(beta, float) or isinstance(alpha, float)):
         raise ArgumentError(f"{op}: wants integers beta and alpha for {result.dtype}, got {beta} and {alpha}")
-    try:
-        fits = np.broadcast_shapes(tuple(input.shape), tuple(result.shape)) == tuple(result.shape)
-    except ValueError:
-        fits = False
-    if not fits:
-        raise ShapeError(f"{op}: wants input to broadcast to {tuple(result.shape)}, got {tuple(input.shape)}")
+    need_fit(op, input, tuple(result.shape))
     if alpha != 1:
         result = result * alpha
     if beta != 0:
@@ -120,7 +140,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
         >>> zoo.addmm(zoo.ones(3), zoo.ones(2, 4), zoo.ones(4, 3)).tolist()
         [[5.0, 5.0, 5.0], [5.0, 5.0, 5.0]]
     """
-    return plus("addmm", input, product("addmm", mat1, mat2, 2, 2), beta, alpha, out)
+    return product_plus("addmm", input, mat1, mat2, 2, beta, alpha, out)
 
 
 def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
@@ -130,7 +150,7 @@ def addmv(input, mat, vec, *, beta=1, alpha=1, out=None):
 
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     """beta * input + alpha * (batch1 @ batch2): input broadcasts to (B, M, N)."""
-    return plus("baddbmm", input, product("baddbmm", batch1, batch2, 3, 3), beta, alpha, out)
+    return product_plus("baddbmm", input, batch1, batch2, 3, beta, alpha, out)
 
 
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
