@@ -5,10 +5,9 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from zoo.ops.cuda import mode
+from zoo.ops.cuda import ledger, mode
 from zoo.ops.cuda.capture import outside, refuse
 from zoo.ops.cuda.driver import state
-from zoo.ops.cuda.ledger import note
 from zoo.ops.cuda.memory import memory_class
 from zoo.ops.cuda.mode import is_interpreting
 
@@ -166,7 +165,8 @@ def empty(shape, dtype, device: int | None = None) -> DeviceArray:
         device = state.device
     nbytes = math.prod(shape) * dtype.itemsize
     owner = memory_class()(nbytes, device)
-    note(owner.pointer, nbytes, shape, dtype, device)
+    where = ledger.origin() if ledger.recording else ()
+    ledger.live[owner.pointer] = nbytes, shape, dtype, device, *where
     return DeviceArray(owner.pointer, shape, contiguous_strides(shape), dtype, owner, device)
 
 

@@ -8,7 +8,6 @@ from zoo.ops.cuda.capture import inside_zoo
 from zoo.ops.cuda.driver import OutOfMemoryError
 
 LARGEST = 5
-NAMED = "allocation", "allocated_bytes"
 
 
 class Use(NamedTuple):
@@ -18,8 +17,8 @@ class Use(NamedTuple):
     shape: tuple[int, ...]
     dtype: Any
     device: int
-    line: str
-    module: str
+    line: str = ""
+    module: str = ""
 
     def text(self) -> str:
         """For people."""
@@ -30,37 +29,37 @@ class Use(NamedTuple):
 class Account:
     """The memory of one device: how many blocks and bytes there are, were at most, and have been in all."""
 
-    __slots__ = ("counts", "limit", "ooms", "peaks", "retries", "totals")
+    __slots__ = ("blocks", "limit", "most_blocks", "most_nbytes", "nbytes", "ooms", "retries", "total", "total_blocks")
 
     def __init__(self):
-        self.counts, self.peaks, self.totals = [0, 0], [0, 0], [0, 0]  # of blocks and of bytes
-        self.limit: int | None = None
+        self.blocks = self.nbytes = self.most_blocks = self.most_nbytes = self.total_blocks = self.total = 0
+        self.limit: float = float("inf")
         self.retries = self.ooms = 0
 
     def add(self, nbytes: int):
         """A block came."""
-        counts, peaks, totals = self.counts, self.peaks, self.totals
-        counts[0] += 1
-        counts[1] += nbytes
-        totals[0] += 1
-        totals[1] += nbytes
-        if counts[1] > peaks[1]:
-            peaks[1] = counts[1]
-        if counts[0] > peaks[0]:
-            peaks[0] = counts[0]
+        self.total_blocks += 1
+        self.total += nbytes
+        self.blocks = blocks = self.blocks + 1
+        self.nbytes = held = self.nbytes + nbytes
+        if held > self.most_nbytes:
+            self.most_nbytes = held
+        if blocks > self.most_blocks:
+            self.most_blocks = blocks
 
     def remove(self, nbytes: int):
         """A block went."""
-        self.counts[0] -= 1
-        self.counts[1] -= nbytes
+        self.blocks -= 1
+        self.nbytes -= nbytes
 
-    def allows(self, nbytes: int) -> bool:
-        """Whether the limit of `set_per_process_memory_fraction` leaves room for so many bytes more."""
-        return self.limit is None or self.counts[1] + nbytes <= self.limit
+    def need(self, nbytes: int, device: int):
+        """Raises OutOfMemoryError if the limit of `set_per_process_memory_fraction` leaves no room."""
+        if self.nbytes + nbytes > self.limit:
+            raise out_of_memory(nbytes, device, int(self.limit) - self.nbytes, int(self.limit))
 
 
 accounts: defaultdict[int, Account] = defaultdict(Account)
-live: dict[int, Use] = {}  # address -> what lies there
+live: dict[int, tuple] = {}  # address -> what lies there, the fields of a Use: making one here took 0.3 us
 recording = False  # are lines and modules looked up? It costs some microseconds for each array
 
 
@@ -70,10 +69,10 @@ def record_memory_history(enabled: Any = "all"):
     recording = bool(enabled)
 
 
-def note(pointer: int, nbytes: int, shape: tuple, dtype: Any, device: int):
-    """A new array lies at this address."""
-    line, module = origin() if recording else ("", "")
-    live[pointer] = Use(nbytes, shape, dtype, device, line, module)
+def uses(device: int) -> list[tuple[int, Use]]:
+    """(address, use) of what is live on a device, the largest first."""
+    found = [(pointer, Use(*fields)) for pointer, fields in live.items()]
+    return sorted((pair for pair in found if pair[1].device == device), key=lambda pair: -pair[1].nbytes)
 
 
 def origin() -> tuple[str, str]:
@@ -94,10 +93,9 @@ def origin() -> tuple[str, str]:
 def out_of_memory(nbytes: int, device: int, free: int, total: int) -> OutOfMemoryError:
     """The error for an allocation that failed: with the largest live arrays and their lines."""
     accounts[device].ooms += 1
-    uses = sorted((u for u in live.values() if u.device == device), key=lambda u: -u.nbytes)[:LARGEST]
     text = f"CUDA out of memory on cuda:{device}: wanted {nbytes:,} bytes, free {free:,} of {total:,}"
-    if uses:
-        text += "; the largest of what is live: " + "; ".join(u.text() for u in uses)
+    if largest := uses(device)[:LARGEST]:
+        text += "; the largest of what is live: " + "; ".join(use.text() for _, use in largest)
         text += "" if recording else " (zoo.cuda.record_memory_history() shows their lines)"
     return OutOfMemoryError(text)
 
@@ -105,23 +103,21 @@ def out_of_memory(nbytes: int, device: int, free: int, total: int) -> OutOfMemor
 def memory_by_module(device: int) -> dict[str, int]:
     """Bytes of live arrays by the module whose forward made them; "" where none ran, or none was recorded."""
     found: defaultdict[str, int] = defaultdict(int)
-    for use in live.values():
-        if use.device == device:
-            found[use.module] += use.nbytes
+    for _, use in uses(device):
+        found[use.module] += use.nbytes
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
 def snapshot(device: int) -> list[dict[str, Any]]:
     """Live blocks, the largest first, in the form of torch's segments; each is a segment of its own."""
     found = []
-    for pointer, use in sorted(live.items(), key=lambda pair: -pair[1].nbytes):
-        if use.device == device:
-            file, _, number = use.line.rpartition(":")
-            frames = [{"filename": file, "line": int(number), "name": use.module}] if use.line else []
-            block = {"address": pointer, "size": use.nbytes, "requested_size": use.nbytes, "frames": frames,
-                     "state": "active_allocated", "shape": use.shape, "dtype": str(use.dtype), "module": use.module}
-            found.append({"device": device, "address": pointer, "total_size": use.nbytes, "blocks": [block],
-                          "allocated_size": use.nbytes, "active_size": use.nbytes, "segment_type": "large"})
+    for pointer, use in uses(device):
+        file, _, number = use.line.rpartition(":")
+        frames = [{"filename": file, "line": int(number), "name": use.module}] if use.line else []
+        block = {"address": pointer, "size": use.nbytes, "requested_size": use.nbytes, "frames": frames,
+                 "state": "active_allocated", "shape": use.shape, "dtype": str(use.dtype), "module": use.module}
+        found.append({"device": device, "address": pointer, "total_size": use.nbytes, "blocks": [block],
+                      "allocated_size": use.nbytes, "active_size": use.nbytes, "segment_type": "large"})
     return found
 
 
@@ -129,9 +125,9 @@ def stats(device: int, reserved: int, most_reserved: int) -> dict[str, int]:
     """The main keys of torch.cuda.memory_stats."""
     a = accounts[device]
     found = {}
-    for k, name in enumerate(NAMED):
-        values = {"current": a.counts[k], "peak": a.peaks[k], "allocated": a.totals[k],
-                  "freed": a.totals[k] - a.counts[k]}
+    for name, now, most, total in (("allocation", a.blocks, a.most_blocks, a.total_blocks),
+                                   ("allocated_bytes", a.nbytes, a.most_nbytes, a.total)):
+        values = {"current": now, "peak": most, "allocated": total, "freed": total - now}
         found |= {f"{name}.all.{key}": value for key, value in values.items()}
     for kind in ("active", "requested"):
         found |= {f"{kind}_bytes.all.{key}": found[f"allocated_bytes.all.{key}"]

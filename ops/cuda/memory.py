@@ -25,8 +25,7 @@ class HostMemory:
 
     def __init__(self, nbytes: int, device: int):
         account = ledger.accounts[device]
-        if not account.allows(nbytes):
-            raise ledger.out_of_memory(nbytes, device, account.limit - account.counts[1], account.limit)
+        account.need(nbytes, device)
         raw = np.empty(nbytes + ALIGNMENT, np.uint8)
         start = -raw.ctypes.data % ALIGNMENT
         self.block = raw[start : start + nbytes]

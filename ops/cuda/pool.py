@@ -38,8 +38,7 @@ class DeviceMemory:
         if device not in with_pool:
             pool(device)
         account = ledger.accounts[device]
-        if not account.allows(nbytes):
-            raise ledger.out_of_memory(nbytes, device, account.limit - account.counts[1], account.limit)
+        account.need(nbytes, device)
         stream = current_stream(device)
         code, pointer = cuda().cuMemAllocAsync(max(nbytes, 1), stream.handle)
         if code:

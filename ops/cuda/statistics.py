@@ -20,28 +20,28 @@ def statistic(name: str, device: int | None) -> int:
 
 def memory_allocated(device: int | None = None) -> int:
     """Bytes in use by arrays."""
-    return ledger.accounts[index(device)].counts[1] if is_interpreting() else statistic("USED_MEM_CURRENT", device)
+    return ledger.accounts[index(device)].nbytes if is_interpreting() else statistic("USED_MEM_CURRENT", device)
 
 
 def max_memory_allocated(device: int | None = None) -> int:
     """Most bytes in use since the start or `reset_peak_memory_stats`."""
-    return ledger.accounts[index(device)].peaks[1] if is_interpreting() else statistic("USED_MEM_HIGH", device)
+    return ledger.accounts[index(device)].most_nbytes if is_interpreting() else statistic("USED_MEM_HIGH", device)
 
 
 def memory_reserved(device: int | None = None) -> int:
     """Bytes that the pool holds, in use or kept for later."""
-    return ledger.accounts[index(device)].counts[1] if is_interpreting() else statistic("RESERVED_MEM_CURRENT", device)
+    return ledger.accounts[index(device)].nbytes if is_interpreting() else statistic("RESERVED_MEM_CURRENT", device)
 
 
 def max_memory_reserved(device: int | None = None) -> int:
     """Most bytes that the pool held since the start or `reset_peak_memory_stats`."""
-    return ledger.accounts[index(device)].peaks[1] if is_interpreting() else statistic("RESERVED_MEM_HIGH", device)
+    return ledger.accounts[index(device)].most_nbytes if is_interpreting() else statistic("RESERVED_MEM_HIGH", device)
 
 
 def reset_peak_memory_stats(device: int | None = None):
     """Lets the two peaks start anew."""
     account = ledger.accounts[index(device)]
-    account.peaks[:] = account.counts
+    account.most_blocks, account.most_nbytes = account.blocks, account.nbytes
     if not is_interpreting() and is_available():
         pool.reset_peak(index(device))
 
@@ -49,7 +49,7 @@ def reset_peak_memory_stats(device: int | None = None):
 def reset_accumulated_memory_stats(device: int | None = None):
     """Lets what was allocated and freed in all start anew."""
     account = ledger.accounts[index(device)]
-    account.totals[:] = account.counts
+    account.total_blocks, account.total = account.blocks, account.nbytes
     account.retries = account.ooms = 0
 
 
@@ -77,7 +77,7 @@ def set_per_process_memory_fraction(fraction: float, device: int | None = None):
     if not 0 <= fraction <= 1:
         raise ValueError(f"set_per_process_memory_fraction: wants a fraction in [0, 1], got {fraction}")
     total = mem_get_info(device)[1]
-    ledger.accounts[index(device)].limit = None if fraction == 1 else int(total * fraction)
+    ledger.accounts[index(device)].limit = float("inf") if fraction == 1 else total * fraction
 
 
 def memory_stats(device: int | None = None) -> dict[str, int]:
@@ -107,6 +107,5 @@ def memory_summary(device: int | None = None, abbreviated: bool = False) -> str:
     reserved = [text(found[f"reserved_bytes.all.{key}"]) for key in ("current", "peak")]
     lines.append(f"{'reserved_bytes':20s}" + "".join(f"{v:>12s}" for v in reserved))
     if not abbreviated:
-        uses = sorted((u for u in ledger.live.values() if u.device == index(device)), key=lambda u: -u.nbytes)
-        lines += [u.text() for u in uses[:ledger.LARGEST]]
+        lines += [use.text() for _, use in ledger.uses(index(device))[:ledger.LARGEST]]
     return "\n".join(lines)

@@ -70,8 +70,8 @@ class Stream:
     def __repr__(self):
         return f"Stream(device='cuda:{self.device}', cuda_stream={self.handle:#x})"
 
-    def __del__(self):
-        if getattr(self, "handle", 0) and not sys.is_finalizing():
+    def __del__(self, finalizing=sys.is_finalizing):
+        if getattr(self, "handle", 0) and not finalizing():
             use(self.device)
             cuda().cuStreamDestroy(self.handle)  # the driver lets queued work finish
 
@@ -146,8 +146,8 @@ class Event:
         use(self.device)
         return float(check(cuda().cuEventElapsedTime(self.handle, end_event.handle)))
 
-    def __del__(self):
-        if getattr(self, "handle", 0) and not sys.is_finalizing():
+    def __del__(self, finalizing=sys.is_finalizing):
+        if getattr(self, "handle", 0) and not finalizing():
             use(self.device)
             cuda().cuEventDestroy(self.handle)
 
