@@ -63,18 +63,11 @@ def multi_head_attention_forward(
         key_padding_mask = key_padding_mask.unsqueeze(0)
     steps = key.shape[0] if static_k is None else static_k.shape[1]
     bias = bias_of(q, steps, k.shape[2], key_padding_mask, attn_mask)
-    p, scores = dropout_p if training else 0.0, None
-    if need_weights:
-        scores = (q * q.shape[3] ** -0.5) @ k.transpose(2, 3)
-        scores = dropout((scores if bias is None else scores + bias).softmax(3), p)
-        y = scores @ v
-        scores = scores.mean(1) if average_attn_weights else scores
-    else:
-        y = scaled_dot_product_attention(q, k, v, bias, p)
+    y, scores = attended(q, k, v, bias, dropout_p if training else 0.0, need_weights, average_attn_weights)
     y = linear(y.transpose(1, 2).flatten(2), out_proj_weight, out_proj_bias)
     if batched:
         return y.transpose(0, 1), scores
-    return y.squeeze(0), scores if scores is None else scores.squeeze(0)
+    return y.squeeze(0), None if scores is None else scores.squeeze(0)
 
 
 def check(query: Tensor, key: Tensor, value: Tensor, width: int, num_heads: int, weights) -> bool:
@@ -133,6 +126,15 @@ def given(static: Tensor, like: Tensor) -> Tensor:
         raise ShapeError(f"{NAME}: wants static_k and static_v ({batch * count}, S, {width}), got "
                          f"{tuple(static.shape)}")
     return static.reshape(batch, count, static.shape[1], width)
+
+
+def attended(q, k, v, bias: Tensor | None, p: float, need_weights: bool, average: bool) -> tuple[Tensor, Tensor | None]:
+    """What the heads read (N, heads, L, D), and the weights they read with, if those are needed."""
+    if not need_weights:
+        return scaled_dot_product_attention(q, k, v, bias, p), None
+    scores = (q * q.shape[3] ** -0.5) @ k.transpose(2, 3)
+    weights = dropout((scores if bias is None else scores + bias).softmax(3), p)
+    return weights @ v, weights.mean(1) if average else weights
 
 
 def added(mask: Tensor | None, like: Tensor, name: str) -> Tensor | None:
