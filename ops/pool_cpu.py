@@ -8,9 +8,10 @@ from itertools import product
 
 import numpy as np
 
+from zoo.ops.buffers import empty
 from zoo.ops.compiled import compiled
 from zoo.ops.dtypes import HALVES, float32
-from zoo.ops.threads import SINGLE, run
+from zoo.ops.threads import SINGLE, get_num_threads, run
 
 
 def wide(x):
@@ -82,20 +83,33 @@ def by_image(op):
     """op(*arrays, geometry), which gives an array or several, image by image, so that one image stays in cache."""
     def each(*args):
         *arrays, geometry = args
-        if len(arrays[0]) < 2:
+        count = len(arrays[0])
+        if count < 2:
             return op(*args)
-        parts = run(lambda i: op(*(x[i:i + 1] for x in arrays), geometry), range(len(arrays[0])))
-        if isinstance(parts[0], tuple):
-            return tuple(joined(p) for p in zip(*parts, strict=True))
-        return joined(parts)
+
+        def image(i) -> tuple:
+            parts = op(*(x[i:i + 1] for x in arrays), geometry)
+            return parts if isinstance(parts, tuple) else (parts,)
+
+        first = run(image, range(min(count, get_num_threads())))
+        results = [begun(parts, count) for parts in zip(*first, strict=True)]
+
+        def put(i):
+            for y, part in zip(results, image(i), strict=True):
+                y[i:i + 1] = part
+        run(put, range(len(first), count))
+        return tuple(results) if len(results) > 1 else results[0]
     return each
 
 
-def joined(parts):
-    """Arrays (1, C, *spatial) of one memory order as one array (N, C, *spatial) of that order."""
+def begun(parts, count: int):
+    """A new array of `count` images, of which the first ones (1, C, *spatial) are there, in their memory order."""
+    _, c, *spatial = parts[0].shape
     last = channels_last(parts[0])
-    y = np.concatenate([np.moveaxis(p, 1, -1) if last else p for p in parts])
-    return np.moveaxis(y, -1, 1) if last else y
+    y = empty((count, *spatial, c) if last else (count, c, *spatial), parts[0].dtype)
+    y = np.moveaxis(y, -1, 1) if last else y
+    np.concatenate(parts, out=y[:len(parts)])
+    return y
 
 
 def by_rows(x):

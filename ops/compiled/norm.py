@@ -4,6 +4,7 @@ A block of rows stays in cache between the passes over it. Sums are float32 over
 """
 import numpy as np
 
+from zoo.ops.buffers import empty_like
 from zoo.ops.compiled.build import boolean, double, inline, kernel, reads, writes
 from zoo.ops.compiled.vector import LANES, chosen, fma, largest, load, splat, store
 from zoo.ops.threads import run
@@ -140,7 +141,7 @@ def moments_of(x, view) -> tuple[np.ndarray, np.ndarray]:
 
 def backward_sums(dy, x, view, mean, y=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(g, sum of g, sum of g * (x - mean)) per channel, g being dy, or with y dy where y > 0 in a new array."""
-    g, (middle,) = dy if y is None else np.empty_like(dy), per_channel(view, mean)
+    g, (middle,) = dy if y is None else empty_like(dy), per_channel(view, mean)
 
     def work(dy, x, y, g):
         sums = np.empty((2, view.channels))
@@ -153,7 +154,7 @@ def backward_sums(dy, x, view, mean, y=None) -> tuple[np.ndarray, np.ndarray, np
 
 def scaled(x, view, factor, shift, mean=None, residual=None, relu: bool = False):
     """(x - mean) * factor + shift + residual, all but x and residual per channel; then relu. Into a new array."""
-    y, numbers = np.empty_like(x), per_channel(view, mean, factor, shift)
+    y, numbers = empty_like(x), per_channel(view, mean, factor, shift)
 
     def work(x, residual, y):
         block_scaled(x, *numbers, x if residual is None else residual, residual is not None, relu, y)
@@ -164,6 +165,6 @@ def scaled(x, view, factor, shift, mean=None, residual=None, relu: bool = False)
 
 def combined(dy, x, view, a, b, c, mean=None, out=None):
     """a * dy + b * (x - mean) + c, all but dy and x per channel; into `out`, which may be dy, or a new array."""
-    y, numbers = np.empty_like(x) if out is None else out, per_channel(view, mean, a, b, c)
+    y, numbers = empty_like(x) if out is None else out, per_channel(view, mean, a, b, c)
     work_on_blocks(lambda dy, x, y: block_combined(dy, x, *numbers, y), view, dy, x, y)
     return y

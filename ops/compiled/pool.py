@@ -1,6 +1,7 @@
 """Max pooling of images with their channels side by side; see ops/pool_cpu.py."""
 import numpy as np
 
+from zoo.ops.buffers import empty
 from zoo.ops.compiled.build import inline, integer, kernel, pair, reads, writes
 from zoo.ops.compiled.vector import LANES, chosen, largest, load, splat, store, store_integers, stride
 from zoo.ops.threads import run
@@ -65,6 +66,6 @@ def max_pool(x, geometry) -> tuple[np.ndarray, np.ndarray]:
 def max_pool_grad(grad, indices, geometry) -> np.ndarray:
     """(N, C, P, Q) -> (N, C, H, W): each gradient goes to where the largest stood."""
     grad, indices = grad.transpose(0, 2, 3, 1), indices.transpose(0, 2, 3, 1)
-    dx = np.empty((len(grad), *geometry.image, grad.shape[3]), np.float32)
+    dx = empty((len(grad), *geometry.image, grad.shape[3]), grad.dtype)
     run(lambda i: image_max_pool_grad(grad[i], indices[i], dx[i]), range(len(dx)))
     return dx.transpose(0, 3, 1, 2)
