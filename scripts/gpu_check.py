@@ -1,12 +1,14 @@
-"""The whole library on a GPU, in parts that each end within 8 minutes and leave a JSON file.
+"""The whole library on a GPU, in parts that each end within 8 minutes and leave a JSON file and a verdict.
 
-    python scripts/gpu_check.py [--only compile,ops,suite,digits,bench] [--out DIR] [--jobs N]
+    python scripts/gpu_check.py [--only compile,ops,graphs] [--out DIR] [--jobs N]
 
-compile  records the kernel launches of the interpreter run and compiles them in parallel into Triton's cache
-ops      every op of the registry on the GPU against NumPy: values, strides, gradients (tests/test_ops.py)
-suite    the other tests that take a GPU (creation, autograd, nn, optim)
-digits   python -m zoo.train --device cuda: accuracy and seconds, beside the CPU
-bench    the main ops, GB/s and TFLOP/s, beside torch where torch is installed
+compile   records the kernel launches of the interpreter run and compiles them in parallel into Triton's cache
+ops       every op of the registry on the GPU against NumPy: values, strides, gradients (tests/test_ops.py)
+kernels   products, convolutions and their epilogues, norms, pools, recurrent loops, attention, CTC, linear algebra
+suite     arrays, launches, streams, autograd, nn, optimizers, mixed precision
+graphs    captured training steps give the bits of plain ones; what cannot be captured says so
+digits    python -m zoo.train --device cuda, with and without graphs: accuracy and seconds, beside the CPU
+bench-*   the sections of scripts/bench/gpu.py beside torch where torch is installed: one part each
 
 Needs a GPU, triton, cuda-bindings and pytest (pytest-xdist for --jobs). With ZOO_INTERPRET=1 the same parts run on the
 interpreter, which checks this script itself; times then mean nothing and are marked so.
@@ -20,17 +22,15 @@ import platform
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 8 * 60
-SUITE = [
-    "tests/test_creation.py",
-    "tests/test_autograd.py",
-    "tests/test_nn.py",
-    "tests/test_optim.py",
-    "tests/test_cuda.py",
-]
+KERNELS = "matmul conv norm pool rnn rnn_kernels attention ctc linalg reduce sort index loss"
+SUITE = "creation autograd nn optim amp device cuda"
+SECTIONS = "gemm", "conv", "layers", "optimizers", "recurrent", "inference", "training"  # of scripts/bench/gpu.py
+INTERPRETING = os.environ.get("ZOO_INTERPRET", "") not in ("", "0")
 
 
 def environment() -> dict:
@@ -88,7 +88,7 @@ def part_compile(jobs: int, out: Path) -> dict:
     from zoo.ops import cuda
     major, minor = (9, 0) if cuda.is_interpreting() else cuda.get_device_capability(0)
     compiled = command(
-        [sys.executable, "scripts/compile_kernels.py", "--arch", f"{major}{minor}", "--jobs", str(jobs), str(record)]
+        [sys.executable, "scripts/compile_kernels.py", "--arch", f"{major}{minor}", "--workers", str(jobs), str(record)]
     )
     return {"status": recorded["status"] or compiled["status"], "recorded": recorded, "compiled": compiled}
 
@@ -97,43 +97,46 @@ def part_ops(jobs: int, out: Path) -> dict:
     return pytest(jobs, "tests/test_ops.py")
 
 
+def files(names: str) -> list[str]:
+    """The tests of these names that there are."""
+    return [f"tests/test_{n}.py" for n in names.split() if (ROOT / f"tests/test_{n}.py").exists()]
+
+
+def part_kernels(jobs: int, out: Path) -> dict:
+    return pytest(jobs, *files(KERNELS), "-m", "cuda or interpret" if INTERPRETING else "cuda")
+
+
 def part_suite(jobs: int, out: Path) -> dict:
-    return pytest(jobs, *[f for f in SUITE if (ROOT / f).exists()])
+    return pytest(jobs, *files(SUITE), "-m", "cuda or interpret" if INTERPRETING else "cuda")
+
+
+def part_graphs(jobs: int, out: Path) -> dict:
+    return pytest(jobs, "tests/test_cuda_graphs.py")
 
 
 def part_digits(jobs: int, out: Path) -> dict:
-    """The main job on both devices: the last line of each, and the metrics it wrote."""
+    """The main job as graphs, without them, and on the CPU: the last line of each, and the metrics it wrote."""
     found = {}
-    for device in ("cuda", "cpu"):
-        folder = out / f"digits-{device}"
-        short = ["--epochs", "1", "--limit", "2", "--batch-size", "4"] if os.environ.get("ZOO_INTERPRET") else []
-        run = command([sys.executable, "-m", "zoo.train", "--device", device, "--out", str(folder), *short])
+    for name, options in (("cuda", ["--graph", "on"]), ("cuda-plain", ["--graph", "off"]), ("cpu", [])):
+        folder = out / f"digits-{name}"
+        short = ["--epochs", "1", "--limit", "2", "--batch-size", "4"] if INTERPRETING else []
+        command_line = ["-m", "zoo.train", "--device", name.partition("-")[0], "--out", str(folder), *options, *short]
+        run = command([sys.executable, *command_line])
         metrics = sorted(folder.rglob("metrics.jsonl"))
         last = json.loads(metrics[-1].read_text().splitlines()[-1]) if metrics else None
-        found[device] = {**run, "last": last}
+        found[name] = {**run, "last": last}
     return {"status": max(r["status"] for r in found.values()), **found}
 
 
-def part_bench(jobs: int, out: Path) -> dict:
-    """Main ops, ours in this process and torch's in another, the same shapes and the same way of timing."""
-    ours = command(
-        [sys.executable, "scripts/bench/gpu_ops.py", "--library", "zoo", "--out", str(out / "bench-zoo.json")]
-    )
-    theirs = {"status": 0, "output": "torch is not installed, or zoo runs on the interpreter"}
-    if torch_version() and os.environ.get("ZOO_INTERPRET", "") in ("", "0"):
-        theirs = command(
-            [sys.executable, "scripts/bench/gpu_ops.py", "--library", "torch", "--out", str(out / "bench-torch.json")]
-        )
-    tables = {
-        name: json.loads(path.read_text()) for name in ("zoo", "torch") if (path := out / f"bench-{name}.json").exists()
-    }
-    ratios = {case: tables["torch"][case]["ms"] / row["ms"] for case, row in tables.get("zoo", {}).items()
-              if case in tables.get("torch", {}) and row.get("ms") and tables["torch"][case].get("ms")}
-    return {"status": ours["status"] or theirs["status"], "tables": tables, "torch time / zoo time": ratios,
-            "zoo": ours["output"][-2000:], "torch": theirs["output"][-2000:]}
+def part_bench(section: str, jobs: int, out: Path) -> dict:
+    """A section of the benchmark; its rows are in gpu.json of the folder, beside those of the other sections."""
+    tiny = ["--tiny"] if INTERPRETING else []
+    script = [sys.executable, "scripts/bench/run.py", "--device", "cuda", "--against", "torch"]
+    return command([*script, "--only", section, "--keep", "--limit", str(LIMIT // 4 - 10), "--out", str(out), *tiny])
 
 
-PARTS = {"compile": part_compile, "ops": part_ops, "suite": part_suite, "digits": part_digits, "bench": part_bench}
+PARTS = {"compile": part_compile, "ops": part_ops, "kernels": part_kernels, "suite": part_suite, "graphs": part_graphs,
+         "digits": part_digits, **{f"bench-{name}": partial(part_bench, name) for name in SECTIONS}}
 
 
 def main() -> int:
@@ -152,11 +155,15 @@ def main() -> int:
         return 1
     args.out.mkdir(parents=True, exist_ok=True)
     machine, worst = environment(), 0
+    print(f"{machine['gpu']}, triton {machine['triton']}, commit {machine['commit'][:9]}", flush=True)
     for name in names:
         result = {"part": name, **machine, **PARTS[name](args.jobs, args.out)}
-        (args.out / f"{name}.json").write_text(json.dumps(result, indent=1))
         worst = max(worst, result["status"])
-        print(f"{name:8s} {'ok' if result['status'] == 0 else 'FAILED'}  -> {args.out / name}.json", flush=True)
+        counted = [line for line in result.get("output", "").splitlines() if " passed" in line or " failed" in line]
+        result["verdict"] = counted[-1].strip("= ") if counted else ""
+        (args.out / f"{name}.json").write_text(json.dumps(result, indent=1))
+        word = "ok" if result["status"] == 0 else "FAILED"
+        print(f"{name:17s} {word:6s} {result['verdict']}  -> {args.out / name}.json", flush=True)
         if result["status"]:
             print(result.get("output", "")[-3000:])
     return min(worst, 1)
