@@ -101,7 +101,7 @@ def _merged(x: Layout, y: Layout) -> tuple[tuple, tuple, tuple]:
     return tuple(zip(*(out or [[1, 0, 0]]), strict=True))  # type: ignore[return-value]
 
 
-def cut_of(config: Config, tiles: int, steps: int, slots: int) -> int:
+def _cut_of(config: Config, tiles: int, steps: int, slots: int) -> int:
     """How `tiles` tiles of `steps` steps each are cut for `slots` programs: parts of K, or -1 for stream-K."""
     if config.split:
         return config.split
@@ -216,7 +216,7 @@ def _plan_of(p: Problem, table: gpu_configs.Choice) -> Plan:
         acc = {int64: tl.int64, uint64: tl.uint64}.get(p.dtype, tl.int32)
     even = dict(EVEN_K=p.K % config.BK == 0, EVEN_MN=s.M % config.BM == 0 and s.N % config.BN == 0, ACC=acc)
     slots = gpu_configs.FAMILIES[table.family].multiprocessors * config.per_sm
-    cut = cut_of(config, tiles, steps, slots) if batch == 1 and p.dtype in FLOATS else 1
+    cut = _cut_of(config, tiles, steps, slots) if batch == 1 and p.dtype in FLOATS else 1
     if cut < 0 and not swap:        # two ends to a tile take twice the registers (142-250): half as many programs
         programs = gpu_configs.FAMILIES[table.family].multiprocessors * max(1, config.per_sm // 2)
         return _stream(p, s, copies, config, tile | even, min(programs, tiles * steps))

@@ -38,7 +38,9 @@ def rows_of(paths: list[str]) -> list[str]:
 def variant(line: str) -> tuple[str, str]:
     """(kernel with the functions it is given, everything else) of a line."""
     row = json.loads(line)
-    functions = [v[1] for v in row["constexprs"].values() if isinstance(v, list) and v[0] in ("op", "jit")]
+    values = [v for v in row["constexprs"].values() if isinstance(v, list)]
+    values += [part for v in values if v[0] == "tuple" for part in v[1:] if isinstance(part, list)]  # of an epilogue
+    functions = [v[1] for v in values if v[0] in ("op", "jit")]
     return " ".join([row["kernel"], *functions]), json.dumps([row["args"], row["constexprs"], row["options"]])
 
 

@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import zoo
 from tests.cases import TOLERANCE
 from zoo.ops import cuda, gpu_configs, matmul
 from zoo.ops.gpu_configs import Config
@@ -144,14 +145,14 @@ def test_stream_k_for_any_number_of_programs(programs, rng, monkeypatch):
 # -- what is chosen
 
 def test_cuts_fill_the_gpu():
-    from zoo.ops.matmul_gpu import STREAM_GAIN, cut_of
+    from zoo.ops.matmul_gpu import STREAM_GAIN, _cut_of
     tile = Config(128, 128, 64)
-    assert cut_of(tile, 64, 64, 264) == 4                   # 256 programs of 16 steps
-    assert cut_of(tile, 1, 3, 264) == 1                     # too short to cut
-    assert cut_of(tile, 528, 64, 264) == 1                  # two full rounds
-    assert cut_of(tile, 270, 64, 264) == -1                 # 6 tiles would take a round for themselves
-    assert cut_of(tile, 270, STREAM_GAIN // 2, 264) == 1    # but short ones are not worth a second launch
-    assert cut_of(tile._replace(split=2), 270, 64, 264) == 2
+    assert _cut_of(tile, 64, 64, 264) == 4                   # 256 programs of 16 steps
+    assert _cut_of(tile, 1, 3, 264) == 1                     # too short to cut
+    assert _cut_of(tile, 528, 64, 264) == 1                  # two full rounds
+    assert _cut_of(tile, 270, 64, 264) == -1                 # 6 tiles would take a round for themselves
+    assert _cut_of(tile, 270, STREAM_GAIN // 2, 264) == 1    # but short ones are not worth a second launch
+    assert _cut_of(tile._replace(split=2), 270, 64, 264) == 2
 
 
 @pytest.mark.cuda
@@ -218,3 +219,47 @@ def test_rows_hold_where_they_say():
     assert not row.holds(512, 513, 1, 1, frozenset({"tma"}))
     assert not row.holds(256, 255, 1, 1, frozenset({"tma"}))              # 2 whole tiles
     assert row.holds(256, 255, 1, 2, frozenset({"tma"}))                  # in each of 2 batch elements
+
+
+# -- what uses them
+
+def launches_of(call, folder):
+    """Names of the kernels that a call launches."""
+    from zoo.ops.cuda import record
+    record.start(folder / "launches.jsonl")
+    try:
+        result = call()
+    finally:
+        record.stop()
+    lines = (folder / "launches.jsonl").read_text().splitlines()
+    return result, [json.loads(line)["kernel"].split(":")[1] for line in lines]
+
+
+@pytest.mark.interpret
+@pytest.mark.parametrize("act", ["ReLU", "SiLU", "Tanh", "Sigmoid", "GELU"])
+def test_linear_and_its_activation_are_one_launch(act, rng, tmp_path):
+    model = zoo.nn.Sequential(zoo.nn.Linear(20, 33), getattr(zoo.nn, act)())
+    x = zoo.tensor(rng.normal(size=(17, 20)), dtype=zoo.float32)
+    want = model(x).detach().numpy()
+    model, x = model.cuda(), x.cuda()
+    with zoo.no_grad():
+        got, kernels = launches_of(lambda: model(x), tmp_path)
+    assert kernels == ["gemm"]
+    np.testing.assert_allclose(got.cpu().numpy(), want, rtol=1e-5, atol=1e-5)
+    assert model(x).requires_grad
+    model[1].register_forward_hook(lambda module, args, output: output * 0)
+    with zoo.no_grad():
+        assert not model(x).cpu().numpy().any()             # a hook is not jumped over
+
+
+@pytest.mark.interpret
+@pytest.mark.parametrize("shape, beta, kernels", [((17, 24), 0.5, ["gemm"]), ((24,), 1, ["gemm"]),
+                                                  ((17, 1), 2, ["tile", "gemm"])])
+def test_addmm_is_one_launch(shape, beta, kernels, rng, tmp_path):
+    """But for an input that has to be spread out first."""
+    arrays = [rng.normal(size=s).astype(np.float32) for s in (shape, (17, 20), (20, 24))]
+    want = beta * arrays[0] - 0.1 * (arrays[1] @ arrays[2])
+    tensors = [zoo.tensor(a).cuda() for a in arrays]
+    got, seen = launches_of(lambda: zoo.addmm(*tensors, beta=beta, alpha=-0.1), tmp_path)
+    assert seen == kernels
+    np.testing.assert_allclose(got.cpu().numpy(), want, rtol=1e-5, atol=1e-5)

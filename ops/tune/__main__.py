@@ -13,6 +13,7 @@ import json
 import math
 import subprocess
 import time
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from statistics import median, quantiles
@@ -105,10 +106,9 @@ def shortened(config: Config) -> dict:
 
 def provenance() -> dict:
     """Where a number comes from: GPU, versions, date, commit."""
-    import triton
     head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True,
                           text=True)
-    return dict(gpu=cuda.get_device_name(), triton=triton.__version__,
+    return dict(gpu=cuda.get_device_name(), triton=version("triton"),
                 date=datetime.date.today().isoformat(), commit=head.stdout.strip() or "unknown")
 
 

@@ -37,7 +37,7 @@ class Sequential(Module):
 
     def forward(self, input: Any) -> Any:  # noqa: A002
         modules = self.__dict__
-        if MODE.inference:
+        if not MODE.grad:
             return run_fused([modules[name] for name in modules["_module_names"]], input)
         for name in modules["_module_names"]:
             input = modules[name](input)  # noqa: A001

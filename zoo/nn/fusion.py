@@ -16,15 +16,16 @@ import numpy as np
 from zoo.autograd.autocast import converted
 from zoo.autograd.mode import MODE
 from zoo.autograd.tensor import Tensor, wrap
-from zoo.nn.activation import ReLU
+from zoo.nn.activation import GELU, ReLU, Sigmoid, SiLU, Tanh
 from zoo.nn.conv import Conv2d
-from zoo.nn.linear import Identity
+from zoo.nn.linear import Identity, Linear
 from zoo.nn.module import Module
 from zoo.nn.norm import BatchNorm2d
 from zoo.nn.parameter import Parameter
 from zoo.ops import conv_cpu
 from zoo.ops.conv import conv2d_norm_act, conv2d_window
 from zoo.ops.dtypes import float32
+from zoo.ops.matmul import linear_act
 
 SAMPLES = 64  # numbers of each array that are compared, beside its clock
 
@@ -172,11 +173,28 @@ def conv_norm_act(
     return x if act is None else act(x)
 
 
+ACTIVATIONS: dict[type, str] = {ReLU: "relu", SiLU: "silu", Sigmoid: "sigmoid", Tanh: "tanh"}
+
+
+def linear_and_act(x: Any, layer: Module, act: Module) -> Tensor | None:
+    """act(layer(x)) by one kernel of the GPU; None where it cannot be: another layer, hooks, a gradient, the CPU."""
+    if type(layer) is not Linear or MODE.grad or type(x.array) is np.ndarray or layer._hooks or act._hooks:
+        return None
+    if type(act) is GELU:
+        name = {"none": "gelu", "tanh": "gelu_tanh"}.get(act.approximate)
+    else:
+        name = ACTIVATIONS.get(type(act))
+    return None if name is None else linear_act(x, layer.weight, layer.bias, name)
+
+
 def run_fused(modules: list[Module], x: Any) -> Any:
-    """The modules in a row, each convolution together with the batch norm and relu that follow it."""
+    """The modules in a row: each convolution with its batch norm and relu, each linear layer with its activation."""
     k = 0
     while k < len(modules):
         module, k = modules[k], k + 1
+        if k < len(modules) and (y := linear_and_act(x, module, modules[k])) is not None:
+            x, k = y, k + 1
+            continue
         if type(module) is not Conv2d:
             x = module(x)
             continue
