@@ -11,6 +11,7 @@ from zoo.ops.dtypes import float32, float64
 from zoo.ops.threads import get_num_threads, run
 
 PIECE = 1 << 16            # elements: three or four arrays of float32 fit the L2 cache; smaller ones wait for the GIL
+LONG = 2 * PIECE           # of a formula: two threads lose more by calls of 10 us than one by the second-level cache
 WHOLE = 2 * PIECE          # up to here cutting costs more than it gains
 SHARED = 1 << 18           # from 1 MB of float32 on the pool's 20 us are a small part
 
@@ -48,7 +49,7 @@ def on_pieces(fn: Callable, into: Callable | None, xs: tuple) -> np.ndarray:
     def part(s: slice) -> list:
         return [x[s] if type(x) is np.ndarray and x.ndim else x for x in flat]
 
-    first, *rest = slices(size)
+    first, *rest = slices(size, LONG)
     if into is None:
         head = fn(*part(first))
         y = empty((size,), head.dtype)

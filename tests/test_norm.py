@@ -7,6 +7,7 @@ from zoo.nn import functional as F  # noqa: N812
 from zoo.ops.errors import ArgumentError, ShapeError
 from zoo.ops.norm import batch_norm_eval, batch_norm_train, batch_norm_train_grad
 from zoo.ops.norm_rows import group_norm, layer_norm
+from zoo.ops.threads import get_num_threads, set_num_threads
 
 FAR = 1000.0             # mean / standard deviation: what one pass in float32 gets wrong in the third digit
 
@@ -103,3 +104,63 @@ def test_errors_name_what_was_wrong(call, error, words):
     with pytest.raises(error) as caught:
         call(zoo.ones(2, 3, 4))
     assert words in str(caught.value)
+
+
+def unfused(x, weight, bias, residual, running):
+    y = F.batch_norm(x, *running, weight, bias, running[0] is None, 0.1, 1e-5)
+    return (y if residual is None else y + residual).relu()
+
+
+@pytest.mark.parametrize("running", [False, True])
+@pytest.mark.parametrize("shape", [(64, 3), (16, 3, 5, 5), (8, 2, 40, 40), (96, 16, 16, 16)])
+def test_batch_norm_act_is_the_three_ops(shape, running, rng):
+    """Values and all gradients of float32, one block and many, against the ops one by one in float64."""
+    arrays = [rng.normal(size=s) for s in (shape, shape[1], shape[1], shape, shape)]
+    stats = (rng.normal(size=shape[1]), rng.uniform(0.5, 2, shape[1])) if running else (None, None)
+    found = []
+    for dtype, call in ((np.float32, lambda x, w, b, r, s: F.batch_norm_act(x, *s, w, b, not running, 0.1, 1e-5, r)),
+                        (np.float64, lambda x, w, b, r, s: unfused(x, w, b, r, s))):
+        *inputs, dy = (zoo.tensor(a.astype(dtype)) for a in arrays)
+        leaves = [t.requires_grad_() for t in inputs]
+        y = call(*leaves, [s if s is None else zoo.tensor(s.astype(dtype)) for s in stats])
+        y.backward(dy)
+        found.append([y.detach(), *(t.grad for t in leaves)])
+    n = arrays[0].size // shape[1]
+    # where |y| is within rounding of 0 the two may stand on either side of the kink
+    clear = np.abs(found[1][0].numpy()) > 1e-5
+    for a, b, much in zip(*found, (1, 1, n ** 0.5, n ** 0.5, 1), strict=True):
+        a, b = a.numpy(), b.numpy()
+        same = clear | (found[1][0].numpy() == 0) if a.shape == clear.shape else np.ones(a.shape, bool)
+        np.testing.assert_allclose(a[same], b[same], rtol=2e-4, atol=3e-5 * much)
+
+
+def test_batch_norm_act_moves_the_running_statistics_as_batch_norm(rng):
+    x = zoo.tensor(rng.normal(1, 2, size=(8, 3, 4, 4)).astype(np.float32))
+    pairs = [(zoo.zeros(3), zoo.ones(3)) for _ in range(2)]
+    F.batch_norm(x, *pairs[0], training=True, momentum=0.3)
+    F.batch_norm_act(x, *pairs[1], training=True, momentum=0.3)
+    for a, b in zip(*pairs, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+    for wrong in (lambda: F.batch_norm_act(x, None, None), lambda: F.batch_norm_act(x[:1, :, :1, :1], None, None,
+                                                                                      training=True)):
+        with pytest.raises(ArgumentError, match="batch_norm_act"):
+            wrong()
+    with pytest.raises(ShapeError, match="residual"):
+        F.batch_norm_act(x, None, None, training=True, residual=x[:1])
+
+
+@pytest.mark.parametrize("shape", [(64, 16, 32, 32), (5, 3, 200, 211), (7, 5, 13, 13)])
+def test_batch_norm_has_the_bits_of_one_thread(shape, rng):
+    """Blocks are summed up in their order, whoever did them."""
+    last = np.ascontiguousarray(np.moveaxis(rng.normal(0.3, 1, size=shape).astype(np.float32), 1, -1))
+    before, found = get_num_threads(), []
+    for threads in (1, 2, 2):
+        set_num_threads(threads)
+        x = zoo.tensor(np.moveaxis(last, -1, 1)).requires_grad_()
+        y = F.batch_norm_act(x, None, None, training=True, residual=x)
+        y.backward(y.detach() * 0.5)
+        found.append((y.detach().numpy().copy(), x.grad.numpy().copy()))
+    set_num_threads(before)
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
