@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from zoo.ops.compiled import compiled
 from zoo.ops.dtypes import HALVES, float32
 from zoo.ops.optim_rules import RULES
 from zoo.ops.pieces import PIECE, each, slices
@@ -99,6 +100,8 @@ def sgd(p, g, state, n, flags) -> None:
 
 def adam(p, g, state, n, flags) -> None:
     """optim_rules.adam without temporaries: 13 passes over a chunk in the cache."""
+    if fast := compiled("optim", p, g, *state):
+        return fast.adam_step(p, g, state, n, flags)
     m, v, *top = state
     u = np.subtract(g, m)
     u *= n[2]

@@ -5,15 +5,17 @@ import sys
 import numpy as np
 import pytest
 
+import zoo
 from tests.house import ROOT
 from zoo.ops import compiled as loader
 from zoo.ops import conv_cpu_winograd as tiles_of_numpy
-from zoo.ops import pool_cpu, threads
+from zoo.ops import pool_cpu, rnn_cpu, threads
 from zoo.ops.norm_cpu import layout
+from zoo.ops.optim_rules import RULES
 from zoo.ops.pool import geometry_of
 
 pytest.importorskip("numba", reason="the extra [numba]")
-from zoo.ops.compiled import elementwise, norm, pool, recurrent, winograd  # noqa: E402
+from zoo.ops.compiled import elementwise, norm, optim, pool, recurrent, winograd  # noqa: E402
 
 rng = np.random.default_rng(5)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3.0], np.float32)
@@ -150,6 +152,21 @@ def test_max_pool(how, extremes):
     near(pool.max_pool_grad(dy, indices, geometry), pool_cpu.max_pool_grad_by_taps(dy, indices, geometry))
 
 
+# -- Adam
+
+@pytest.mark.parametrize("amsgrad", [False, True])
+def test_adam(amsgrad):
+    p, g, m = normal(3, 7, 131)
+    v, top = np.abs(normal(2, 7, 131))
+    n = [np.float32(x) for x in (1e-2, 0.999, 0.1, 0.001, 1e-3)]
+    state = (m, v, top) if amsgrad else (m, v)
+    p64, g64, *state64 = (a.astype(np.float64) for a in (p, g, *state))
+    wanted, new = RULES["adam"](p64, g64, state64, n, [amsgrad])
+    optim.adam_step(p, g, state, n, (amsgrad,))
+    for a, b in zip((p, *state), (wanted, *new), strict=True):
+        near(a, b)
+
+
 # -- recurrent
 
 def walked(size=37, batch=21, steps=6, normal_like=3):
@@ -172,6 +189,55 @@ def test_product_of_panels(shape):
     out = np.empty((n, m), np.float32)
     recurrent.multiply(a, recurrent.packed(w), out)
     near(out, a.astype(np.float64) @ w)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_recurrent_layers(descending, count, monkeypatch):
+    """Forward and backward beside NumPy's walk over sequences of different lengths, in either direction."""
+    size, width, counts = 37, 29, [21, 21, 18, 9, 3]
+    ends = np.cumsum(counts).tolist()
+    spans = [slice(e - n, e) for e, n in zip(ends, counts, strict=True)][::-1 if descending else 1]
+    rows, batch = ends[-1], counts[0]
+    for gates, forward, backward in ((4, "lstm_forward", "lstm_backward"), (3, "gru_forward", "gru_backward")):
+        x, weights = normal(rows, width), (normal(gates * size, width) / 6, normal(gates * size, size) / 6)
+        states = [normal(batch, size) for _ in range(gates - 2)]
+        biases = (normal(gates * size), None) if gates == 4 else (normal(gates * size), normal(gates * size))
+        found = []
+        for module in (rnn_cpu, recurrent):
+            monkeypatch.setattr(loader, "ENABLED", [False])
+            rest = biases if gates == 3 or module is rnn_cpu else biases[:1]
+            out = getattr(module, forward)(x, *states, *weights, *rest, spans)
+            dy, dstates = np.cos(out[0]), [np.sin(h) for h in out[1:gates - 1]]
+            rest = (None,) if gates == 4 and module is rnn_cpu else ()
+            before = (np.roll(out[0], 1, 0),) if gates == 3 else ()
+            saved = out[gates - 1:]
+            found.append([*out, *getattr(module, backward)(dy, *dstates, weights[1], *rest, *saved, *before, spans)])
+        for a, b in zip(*found, strict=True):
+            assert (a is None and b is None) or near(a, b, 3e-6) is None
+
+
+# -- on and off
+
+def test_a_network_with_and_without(monkeypatch):
+    """Every hook at once: loss and gradients of a convolutional network agree, and repeat bit for bit."""
+    zoo.manual_seed(0)
+    model = zoo.nn.Sequential(
+        zoo.nn.Conv2d(3, 16, 3, padding=1), zoo.nn.BatchNorm2d(16), zoo.nn.ReLU(), zoo.nn.MaxPool2d(3, 2, 1),
+        zoo.nn.Conv2d(16, 32, 3, padding=1), zoo.nn.BatchNorm2d(32), zoo.nn.ReLU(), zoo.nn.AdaptiveAvgPool2d(1),
+        zoo.nn.Flatten(), zoo.nn.Linear(32, 4))
+    x = zoo.randn(8, 3, 40, 40)
+
+    def results(on):
+        monkeypatch.setattr(loader, "ENABLED", [on])
+        model.zero_grad()
+        y = model(x)
+        (y * y).mean().backward()
+        return [y.detach().numpy(), *(p.grad.numpy().copy() for p in model.parameters())]
+
+    first, again, plain = results(True), results(True), results(False)
+    for a, b, c in zip(first, again, plain, strict=True):
+        np.testing.assert_array_equal(a, b)
+        near(a, c, 3e-5)                                     # Winograd's digit, and sums over 12,800 places
 
 
 # -- the loader

@@ -22,6 +22,6 @@ def adam(p, g, m, v, top, amsgrad, rate, beta2, of_g, of_square, eps):
 
 
 def adam_step(p, g, state, n, flags) -> None:
-    """optim_rules.adam on flat arrays, in place."""
-    adam(p, g, state[0], state[1], state[-1], flags[0], *map(np.float32, n))
-
+    """optim_rules.adam in place, on arrays without gaps."""
+    p, g, m, v, top = (a.reshape(-1) for a in (p, g, *state[:2], state[-1]))
+    adam(p, g, m, v, top, flags[0], *map(np.float32, n))
