@@ -16,7 +16,7 @@ from zoo.ops import conv_cpu_winograd as by_winograd
 from zoo.ops.buffers import empty
 from zoo.ops.compiled import available
 from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, nhwc
-from zoo.ops.conv_cpu_panels import panel_product, product_by_panels
+from zoo.ops.conv_cpu_panels import panel_product, product_by_columns
 from zoo.ops.dtypes import float32
 from zoo.ops.threads import SINGLE, get_num_threads, product, run
 from zoo.ops.window import Window
@@ -41,7 +41,7 @@ def pointwise_forward(x, kernel, window: Window, y, finish: Finish):
         finish(y[cut], *cut)
 
     if len(x) * p * q < by_columns.FEW * get_num_threads():
-        product_by_panels(x.reshape(1, -1, c), kernel, y.reshape(1, -1, k))
+        product_by_columns(x.reshape(1, -1, c), kernel, y.reshape(1, -1, k))
         finish(y, slice(0, len(x)), slice(0, p))
     else:
         run(block, cuts(len(x), p, q * max(c, k) * x.itemsize, max(BLOCK, kernel.nbytes)))

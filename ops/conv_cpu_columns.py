@@ -6,7 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from zoo.ops.conv_cpu_blocks import BLOCK, Finish, padded, pieces, scratch, sum_of
-from zoo.ops.conv_cpu_panels import panel_product, product_by_panels, width_of
+from zoo.ops.conv_cpu_panels import panel_product, product_by_columns, width_of
 from zoo.ops.threads import even, get_num_threads, run
 from zoo.ops.window import Window
 
@@ -79,7 +79,7 @@ def forward_columns(x, kernel, window: Window, y, finish: Finish):
         finish(y[n, h], n, h)
 
     if g == 1 and len(x) * p * q < FEW * get_num_threads():
-        product_by_panels(columns(x, window), kernel, y.reshape(1, -1, k))
+        product_by_columns(columns(x, window), kernel, y.reshape(1, -1, k))
         finish(y, slice(0, len(x)), slice(0, p))
         return
     row = q * kernel.shape[1] * kernel.shape[2] * x.itemsize

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from zoo.ops.compiled import compiled
 from zoo.ops.conv_cpu_blocks import BLOCK, Finish, cuts, padded, scratch, sum_of
-from zoo.ops.conv_cpu_panels import panel_product, width_of
+from zoo.ops.conv_cpu_panels import panel_product, shares_of, width_of
 from zoo.ops.threads import even, get_num_threads, run
 from zoo.ops.window import Window
 
@@ -121,7 +121,7 @@ def forward(x, kernel, window: Window, y, finish: Finish):
     """x (N, H, W, C), kernel (K / width, 36, C, width) -> y (N, P, Q, K)."""
     if fast := compiled("winograd", x, *finish.arrays()):
         return fast.forward(x, kernel, window, y, finish)
-    tiles, (panels, _, c, width), bias = tile_counts(window), kernel.shape, finish.taken_bias()
+    tiles, c, bias = tile_counts(window), kernel.shape[2], finish.taken_bias()
 
     def block(cut):
         images, rows = cut
@@ -134,11 +134,11 @@ def forward(x, kernel, window: Window, y, finish: Finish):
         return
     read = tiles_of(x, window, slice(0, tiles[0]), tiles)
 
-    def channels(part):
-        k = slice(part.start * width, part.stop * width)
-        multiplied(read, kernel[part], None if bias is None else bias[k], y[..., k])
+    def channels(share):
+        k, panels = share
+        multiplied(read, panels, None if bias is None else bias[k], y[..., k])
 
-    run(channels, even(panels, min(panels, get_num_threads())))
+    run(channels, shares_of(kernel))
     finish(y, slice(0, len(x)), slice(0, window.out[0]))
 
 

@@ -15,31 +15,30 @@ from typing import Any
 
 import numpy as np
 
-SYMBOLS = ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads", "openblas_{}_num_threads64_",
-           "openblas_{}_num_threads")
+SYMBOLS = "scipy_openblas_{}64_", "scipy_openblas_{}", "openblas_{}64_", "openblas_{}"
 SMALL_PRODUCT = 1 << 20                  # multiplications below which another thread costs more than it does
 
 
 @functools.cache
-def blas(verb: str):
-    """OpenBLAS's function to set or get the number of threads; None where NumPy uses another BLAS."""
+def blas(name: str):
+    """OpenBLAS's own function of this name, set_num_threads for one; None where NumPy uses another BLAS."""
     package = Path(np.__file__).parent
     for folder in (package.parent / "numpy.libs", package / ".dylibs"):
         for path in sorted(folder.glob("*openblas*")):
             library = ctypes.CDLL(str(path))               # loaded already: this only finds it
             for symbol in SYMBOLS:
-                if function := getattr(library, symbol.format(verb), None):
+                if function := getattr(library, symbol.format(name), None):
                     return function
     return None
 
 
 def blas_threads() -> int:
-    function = blas("get")
+    function = blas("get_num_threads")
     return int(function()) if function else 1
 
 
 def set_blas_threads(n: int) -> None:
-    if function := blas("set"):
+    if function := blas("set_num_threads"):
         function(n)
 
 

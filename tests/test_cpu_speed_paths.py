@@ -10,7 +10,7 @@ import zoo.nn as nn
 from zoo.models.resnet import resnet18, resnet50
 from zoo.models.vgg import VGG11, make_layers
 from zoo.nn.fusion import FOLDED, conv_norm_act
-from zoo.ops import conv, conv_cpu, threads
+from zoo.ops import conv, conv_cpu, conv_cpu_panels, threads
 from zoo.ops.errors import ShapeError
 from zoo.ops.matmul import linear
 from zoo.ops.norm import batch_norm_train
@@ -126,7 +126,7 @@ def test_same_bits_again_and_from_either_layout(name, rng, count):
         assert np.array_equal(conv.conv2d(x, w, None, *options), y)
         assert np.array_equal(conv.conv2d_weight_grad(y, x, w.shape[2:], *options), dw)
     last = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
-    close(conv.conv2d(last, w, None, *options), y, 1e-6)
+    close(conv.conv2d(last, w, None, *options), y, TOLERANCE["float32"])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -142,6 +142,22 @@ def test_epilogue(name, rng, count):
         y = conv_cpu.forward(x, w, bias, window, residual, True, kernels)
         assert np.abs(y - wanted).max() <= 1e-6 * np.abs(plain).max()
         assert len(kernels) == 1
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("b, p, c, k", [(1, 49, 130, 64), (3, 21, 17, 96), (1, 30, 1100, 128), (2, 5, 2000, 33),
+                                        (1, 40, 997, 64), (1, 700, 40, 64), (4, 1, 8, 48)])
+def test_products_by_panels(b, p, c, k, in_place, rng, count, monkeypatch):
+    """Whatever NumPy's BLAS does with small matrices here: whole rows and a rest, deep sums in parts, any width."""
+    monkeypatch.setattr(conv_cpu_panels, "multiplies_in_place", lambda: in_place)
+    width = conv_cpu_panels.width_of(k)
+    assert width == (k if not in_place or k == 33 else 64 if k % 64 == 0 else 48)
+    a, kernel = rng.standard_normal((b, p, c)), rng.standard_normal((b, c, k))
+    panels = kernel.reshape(b, c, k // width, width).transpose(2, 0, 1, 3)
+    for product in conv_cpu_panels.panel_product, conv_cpu_panels.product_by_columns:
+        out = np.full((b, p, k), np.nan)
+        product(a, panels, out)
+        assert np.allclose(out, a @ kernel, rtol=1e-12, atol=1e-12 * c)
 
 
 def test_winograd_switch(rng):
@@ -289,7 +305,7 @@ def test_threads_errors_nesting_and_blas(count):
     assert threads.run(lambda i: sum(threads.run(lambda j: i * j, range(4))), range(5)) == [6 * i for i in range(5)]
     assert threads.run(lambda i: threads.blas_threads(), range(6)) == [1] * 6
     assert threads.get_num_threads() == count
-    if threads.blas("get"):
+    if threads.blas("get_num_threads"):
         assert threads.blas_threads() == count
 
 
@@ -306,7 +322,7 @@ def test_large_linear_layers(shape, rng, count):
 
 def test_run_uses_other_threads():
     """Two pieces that wait for each other end only if two threads run them."""
-    if not threads.blas("get"):
+    if not threads.blas("get_num_threads"):
         pytest.skip("NumPy's BLAS is not OpenBLAS")
     before = threads.get_num_threads()
     threads.set_num_threads(2)
