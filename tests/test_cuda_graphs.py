@@ -301,3 +301,26 @@ def test_a_scaler_in_a_captured_step_skips_and_adapts(graphed):
 
 SCALED: list = []
 SUMMED: list = []
+
+
+def test_parts_of_a_step_as_graphs_give_the_same_bits():
+    """A module with dropout in training mode, between plain code: gradients of its input and of its parameters."""
+    made = []
+    for graphed in (False, True):
+        zoo.manual_seed(0)
+        part = nn.Sequential(nn.Linear(4, 5), nn.Dropout(0.5), nn.Linear(5, 3)).cuda()
+        head = nn.Linear(3, 2).cuda()
+        if graphed:
+            part = zoo.cuda.make_graphed_callables(part, (zoo.ones(3, 4, device="cuda", requires_grad=True),))
+        for i in range(3):
+            x = zoo.full((3, 4), float(i + 1), device="cuda", requires_grad=True)
+            head(part(x * 2)).sum().backward()
+            made.append((i, x.grad.tolist(), [p.grad.tolist() for p in (*part.parameters(), *head.parameters())]))
+        part.eval()
+        made.append(part(zoo.ones(3, 4, device="cuda")).tolist())
+    assert made[:4] == made[4:]
+    double = zoo.cuda.make_graphed_callables(lambda x: x * 2, (zoo.ones(3, device="cuda"),))
+    with zoo.no_grad():
+        assert double(zoo.full((3,), 4.0, device="cuda")).tolist() == [8.0] * 3
+    with pytest.raises(TypeError, match="on cpu"):
+        zoo.cuda.make_graphed_callables(abs, (zoo.ones(3),))

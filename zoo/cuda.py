@@ -79,3 +79,30 @@ def graph(target: Any, pool: Any = None, stream: Any = None, capture_error_mode:
     from zoo.graphed_step import GraphedStep
 
     return GraphedStep(target, pool, stream, warmup, capture_error_mode)
+
+
+def make_graphed_callables(callables: Any, sample_args: tuple, num_warmup_iters: int = 3,
+                           allow_unused_input: bool = True, pool: Any = None) -> Any:
+    """torch's: functions or modules whose forward and backward pass are replayed as CUDA graphs, between plain code.
+
+    Args:
+        callables: a function of tensors or a Module; or a tuple of them, called one after the other.
+        sample_args: tensors on the GPU like those of later calls, with their requires_grad; a tuple of such tuples.
+        num_warmup_iters: calls before the recording. allow_unused_input: taken for torch's sake. pool: of memory.
+
+    Returns:
+        The functions to call; a module is returned itself, and replays in the mode (training or not) that it was in.
+        Outputs lie in the graph's memory until the next call; one forward call is followed by at most one backward.
+
+    Raises:
+        CaptureError: something that no graph can repeat. TypeError: a sample on the CPU.
+
+    Example:
+        >>> import zoo
+        >>> if zoo.cuda.is_available():
+        ...     x = zoo.ones(2, 3, device="cuda")
+        ...     layer = zoo.cuda.make_graphed_callables(zoo.nn.Linear(3, 3).cuda(), (x,))
+    """
+    from zoo.graphed_part import make_graphed_callables as make
+
+    return make(callables, sample_args, num_warmup_iters, allow_unused_input, pool)

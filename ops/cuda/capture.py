@@ -132,7 +132,7 @@ class RandomStream:
     def __init__(self, generator: Any):
         from zoo.ops.cuda.array import from_numpy
 
-        self.generator, self.draws = generator, 0
+        self.generator, self.draws, self.used = generator, 0, False
         self.key, self.first = generator.key, generator.get_offset()
         self.held = self.key, self.first  # what the device has
         self.array = from_numpy(np.array(self.held, np.int64))
@@ -164,6 +164,7 @@ def random_state(seed: int, offset: int) -> tuple[Any, int, int]:
         return None, seed, offset
     for stream in graph.random:
         if stream.key == seed:
+            stream.used = True  # also a backward pass, which draws nothing new
             return stream.array, 0, offset - stream.first
     refuse("draws from a generator that the graph does not know (CUDAGraph.register_generator_state)")
     raise AssertionError

@@ -96,7 +96,7 @@ class CUDAGraph:
         state.graph, state.pool = None, self.began_with
         for r in self.random:
             r.end()
-        self.random = [r for r in self.random if r.draws]
+        self.random = [r for r in self.random if r.used]
         return None if is_interpreting() else check(cuda().cuStreamEndCapture(current_stream(self.device).handle))
 
     def abandon(self):

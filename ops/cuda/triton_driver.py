@@ -16,6 +16,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.backends.nvidia import driver as nvidia
 from triton.compiler import make_backend
+from triton.runtime import _allocation
 
 from zoo.ops.cuda.driver import attribute, check, context, cuda, get_device_capability, set_device, state
 from zoo.ops.cuda.streams import current_stream
@@ -153,8 +154,9 @@ class PythonLauncher:
 
     def __init__(self, source, metadata):
         signature = list(flat(source.signature.values()))
-        if metadata.num_ctas != 1 or metadata.global_scratch_size or any("tensordesc" in str(s) for s in signature):
-            raise RuntimeError("clusters, scratch memory and tensor descriptors want a C compiler: install gcc")
+        if metadata.num_ctas != 1 or any("tensordesc" in str(s) for s in signature):
+            raise RuntimeError("clusters and tensor descriptors as arguments want a C compiler: install gcc")
+        self.scratch = metadata.global_scratch_size, metadata.global_scratch_align
         self.kept = [i for i, s in enumerate(signature) if s != "constexpr"]
         kinds = [ctypes.c_void_p if signature[i][0] == "*" else C_TYPES[signature[i]] for i in self.kept]
         self.types = (*kinds, ctypes.c_void_p, ctypes.c_void_p)  # behind the arguments: two scratch pointers
@@ -166,8 +168,10 @@ class PythonLauncher:
         self.tail = () if metadata.launch_cooperative_grid else (0,)
 
     def __call__(self, x, y, z, stream, function, metadata, launch_metadata, enter, leave, *args):
-        given = list(flat(args))
-        values = (*(given[i] for i in self.kept), 0, 0)
+        given = [v.data_ptr() if hasattr(v, "data_ptr") else v for v in flat(args)]
+        size, alignment = self.scratch
+        scratch = _allocation._allocator.get()(size * x * y * z, alignment, stream) if size else None
+        values = (*(given[i] for i in self.kept), 0 if scratch is None else scratch.data_ptr(), 0)
         parameters = values, self.types
         check(self.start(function, x, y, z, self.block, 1, 1, self.shared, stream, parameters, *self.tail))
 
