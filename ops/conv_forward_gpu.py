@@ -14,41 +14,24 @@ SIZES = ["M", "H", "W", "CD", "KD", "P", "Q", "CgD", "KgD", "mul_pq", "shift_pq"
 
 
 @triton.jit
-def tile_statistics(out, sums, squares, pm, M, K, rn, inside_m, inside_n):
-    """Writes for every column of a tile [BM, BN] its sum and its sum of squares about the tile's own mean.
-
-    sums, squares (ceil(M / BM), K): row pm belongs to this tile, which covers min(BM, M - pm * BM) pixels.
-    """
-    total = tl.sum(out, 0)                                # rows beyond M are 0 where nothing was added to them
-    mean = total / tl.minimum(M - pm * out.shape[0], out.shape[0]).to(tl.float32)
-    d = tl.where(inside_m[:, None], out - mean[None, :], 0.0)
-    tl.store(sums + pm * K + rn, total, mask=inside_n)
-    tl.store(squares + pm * K + rn, tl.sum(d * d, 0), mask=inside_n)
-
-
-@triton.jit
-def finish(acc, y, operands, sums, squares, rows, columns, end, inside_m, pm, M, K, STAGES: tl.constexpr,
-           STATS: tl.constexpr):
-    """The columns [BN] < end of y's rows, which begin at rows [BM], = acc [BM, BN] through STAGES; with their moments."""
+def finish(acc, y, operands, rows, columns, end, inside_m, STAGES: tl.constexpr):
+    """The columns [BN] < end of y's rows, which begin at rows [BM], = acc [BM, BN] through STAGES."""
     inside_n = columns < end
     out = through(acc, STAGES, operands, rows, columns, inside_m, inside_n).to(y.dtype.element_ty)
-    if STATS:
-        tile_statistics(out.to(tl.float32), sums, squares, pm, M, K, columns, inside_m, inside_n)
     tl.store(y + rows[:, None] + columns[None, :], out, mask=inside_m[:, None] & inside_n[None, :])
 
 
 @triton.jit(do_not_specialize=[*SIZES, "steps", "span"])
-def fprop(x, w, y, operands, sums, squares, M, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mul_q, shift_q, steps,
+def fprop(x, w, y, operands, M, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mul_q, shift_q, steps,
           span,
           DC: tl.constexpr, DK: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
           TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, COLS: tl.constexpr,
-          EVEN: tl.constexpr, PADDED: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr, STATS: tl.constexpr,
+          EVEN: tl.constexpr, PADDED: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr,
           STAGES: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
           BC: tl.constexpr, SUB: tl.constexpr):
     """y = conv(x, w) through STAGES with operands: x (N, H, W, C), w (K, R, S, Cg), y (N, P, Q, K).
 
     SPLIT: y is (splits, M, K), the partial sums of `span` steps each; `add_parts` does the rest.
-    STATS: sums, squares (ceil(M / BM), K) float32 get each tile's moments of y as stored (`tile_statistics`).
     `steps` of BC channels: tap by tap, or with COLS through (R, S, Cg) flattened. EVEN: BC divides Cg. C = CD*DC.
     PADDED: some tap looks outside the image. SUB: 2 takes the tile through STAGES in halves, which saves registers.
     Grid: (ceil(M / BM) * ceil(Kg / BN), groups, splits).
@@ -113,10 +96,10 @@ def fprop(x, w, y, operands, sums, squares, M, H, W, CD, KD, P, Q, CgD, KgD, mul
     if SUB == 2:
         low, high = acc.reshape(BM, 2, BN // 2).permute(0, 2, 1).split()
         columns = tl.program_id(1) * Kg + pn * BN + tl.arange(0, BN // 2)
-        finish(low, y, operands, sums, squares, rm * K, columns, end, inside_m, pm, M, K, STAGES, STATS)
-        finish(high, y, operands, sums, squares, rm * K, columns + BN // 2, end, inside_m, pm, M, K, STAGES, STATS)
+        finish(low, y, operands, rm * K, columns, end, inside_m, STAGES)
+        finish(high, y, operands, rm * K, columns + BN // 2, end, inside_m, STAGES)
     else:
-        finish(acc, y, operands, sums, squares, rm * K, rn_all, end, inside_m, pm, M, K, STAGES, STATS)
+        finish(acc, y, operands, rm * K, rn_all, end, inside_m, STAGES)
 
 
 @triton.jit(do_not_specialize=["M", "H", "W", "KD", "P", "Q", *SIZES[9:]])

@@ -181,7 +181,7 @@ def _forward_plan(it: Problem, stages: int, has_matrix: bool) -> Plan:
     split, span = (1, steps) if cols else it.cut(config, tiles * groups, steps)
     divisors, channels = it.channels
     kernel = cuda.prepare(fprop, COLS=cols, EVEN=depth % bc == 0, PADDED=max(window.padding) > 0, SPLIT=split > 1,
-                          STATS=False, STAGES=stages_of(stages) if split == 1 else NOTHING.stages, BC=bc,
+                          STAGES=stages_of(stages) if split == 1 else NOTHING.stages, BC=bc,
                           SUB=config.sub if config.BN >= 32 else 1, **it.options(config), **divisors, **it.constants)
     numbers = m, *window.image, *channels[:2], p, q, *channels[2:], *magic(p * q), *magic(q), steps, span
     return Plan(kernel, (tiles, groups, split), numbers, split)
@@ -190,11 +190,11 @@ def _forward_plan(it: Problem, stages: int, has_matrix: bool) -> Plan:
 def _run_forward(plan: Plan, x, w, y, after: Epilogue):
     """y (N, P, Q, K) from dense x (N, H, W, C) and w (K, R, S, Cg)."""
     if plan.split == 1:
-        plan.kernel(plan.grid, x, w, y, after.operands, None, None, *plan.numbers)
+        plan.kernel(plan.grid, x, w, y, after.operands, *plan.numbers)
         return
     k, parts = y.shape[3], _parts_for(y, plan.split)
     m, dk = y.size // k, divisor(16 // y.itemsize, k)
-    plan.kernel(plan.grid, x, w, parts, (), None, None, *plan.numbers)
+    plan.kernel(plan.grid, x, w, parts, (), *plan.numbers)
     cuda.launch(add_parts, (-(-m // ROWS), -(-k // COLUMNS)), parts, y, after.operands, m, k // dk, plan.split, DN=dk,
                 STAGES=after.stages, BM=ROWS, BN=COLUMNS)
 

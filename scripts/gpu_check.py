@@ -27,7 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 8 * 60
-KERNELS = "matmul conv norm pool rnn rnn_kernels attention ctc linalg reduce sort index loss"
+KERNELS = "matmul gemm_kernels conv conv_kernels norm pool rnn rnn_kernels attention ctc linalg reduce sort index loss"
 SUITE = "creation autograd nn optim amp device cuda"
 SECTIONS = "gemm", "conv", "layers", "optimizers", "recurrent", "inference", "training"  # of scripts/bench/gpu.py
 INTERPRETING = os.environ.get("ZOO_INTERPRET", "") not in ("", "0")

@@ -17,16 +17,16 @@ import zoo.nn.functional as F  # noqa: E402
 from zoo.ops.cuda.record import dry_run  # noqa: E402
 
 N = 64
-CONVOLUTIONS = [  # x, weight, stride, padding, groups: layers of ResNet-50, VGG and MobileNet
-    ((N, 3, 224, 224), (64, 3, 7, 7), 2, 3, 1),
+CONVOLUTIONS = [  # x, weight, stride, padding, groups: layers of VGG, MobileNet and ResNeXt
     ((N, 3, 224, 224), (64, 3, 3, 3), 1, 1, 1),
-    ((N, 64, 56, 56), (64, 64, 1, 1), 1, 0, 1),
-    ((N, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1),
-    ((N, 64, 56, 56), (256, 64, 1, 1), 1, 0, 1),
-    ((N, 256, 56, 56), (512, 256, 1, 1), 2, 0, 1),
+    ((N, 64, 224, 224), (64, 64, 3, 3), 1, 1, 1),
+    ((N, 256, 56, 56), (512, 256, 3, 3), 1, 1, 1),
     ((N, 512, 14, 14), (512, 512, 3, 3), 1, 1, 1),
-    ((N, 2048, 7, 7), (512, 2048, 1, 1), 1, 0, 1),
+    ((N, 3, 224, 224), (32, 3, 3, 3), 2, 1, 1),
     ((N, 96, 56, 56), (96, 1, 3, 3), 1, 1, 96),
+    ((N, 144, 56, 56), (144, 1, 3, 3), 2, 1, 144),
+    ((N, 960, 7, 7), (160, 960, 1, 1), 1, 0, 1),
+    ((N, 128, 56, 56), (128, 4, 3, 3), 1, 1, 32),
 ]
 PRODUCTS = [
     ((4096, 4096), (4096, 4096)),
@@ -49,6 +49,19 @@ def leaf(shape, dtype):
 def convolutions(dtype):
     for x, w, stride, padding, groups in CONVOLUTIONS:
         backward(F.conv2d(leaf(x, dtype), leaf(w, dtype), leaf(w[:1], dtype), stride, padding, 1, groups))
+
+
+def residual_networks(dtype):
+    """All 53 convolutions of ResNet-50, channels-last: a training step, and inference of a batch and of one picture."""
+    with zoo.nn.init.skip_init():
+        model = zoo.models.resnet50().to("cuda", dtype, memory_format=zoo.channels_last)
+    image = partial(zoo.empty, dtype=dtype, device="cuda")
+    if dtype == zoo.bfloat16:                              # of float32, the layers above are enough
+        backward(model(image((N, 3, 224, 224)).to(memory_format=zoo.channels_last)))
+    model.eval()
+    with zoo.inference_mode():
+        for n in (N, 1):
+            model(image((n, 3, 224, 224)).to(memory_format=zoo.channels_last))
 
 
 def products(dtype):
@@ -118,10 +131,13 @@ def optimizers(dtype):
         make(parameters).step()
 
 
+CASES = (convolutions, residual_networks, products, norms, classifiers, reductions, recurrences, attentions, optimizers)
+
+
 def main():
     failed = 0
     with dry_run(sys.argv[1]):
-        for case in (convolutions, products, norms, classifiers, reductions, recurrences, attentions, optimizers):
+        for case in CASES:
             for dtype in (zoo.float32, zoo.bfloat16):
                 try:
                     case(dtype)
