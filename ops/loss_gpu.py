@@ -8,6 +8,7 @@ import triton.language as tl
 from zoo.ops import cuda
 from zoo.ops import loss as contract
 from zoo.ops.dtypes import float64
+from zoo.ops.matmul_gpu import divisor
 from zoo.ops.pointwise_gpu import contiguous_copy
 
 TILE = 2048                                            # elements of one step: 8 a thread at 8 warps
@@ -107,11 +108,6 @@ def _tile(classes: int, limit: int = TILE) -> tuple[int, int]:
     return max(1, min(128, limit // across)), across
 
 
-def _aligned(size: int) -> int:
-    """A power of two up to 16 that divides the row length: the kernel multiplies it back, see matmul_gpu."""
-    return next(d for d in (16, 8, 4, 2, 1) if size % d == 0)
-
-
 def cross_entropy_loss(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0):
     first, second = contract.cross_entropy_loss.check(input, target, ignore_index, reduction, label_smoothing)
     x, t = _dense(input), _dense(target)
@@ -120,7 +116,7 @@ def cross_entropy_loss(input, target, ignore_index=-100, reduction="mean", label
     lse = cuda.empty(second.shape, second.dtype, device)
     rows = cuda.empty((n,), first.dtype if reduction == "none" else second.dtype, device)
     bm, bn = _tile(classes)
-    div = _aligned(classes)
+    div = divisor(16, classes)
     cuda.launch(cross_entropy_rows, (-(-n // bm),), x, t, rows, lse, n, classes // div, int(ignore_index),
                 float(label_smoothing), DIV=div, WIDE=wide, BM=bm, BN=bn, num_warps=8 if classes > 1024 else 4)
     if reduction == "none":
@@ -140,7 +136,7 @@ def cross_entropy_loss_grad(dloss, input, target, lse, ignore_index, reduction, 
         count = cuda.empty((), lse.dtype, device)
         cuda.launch(reduce_rows, (1,), None, t, count, n, int(ignore_index), SUM=False, MEAN=False, BLOCK=1024)
     bm, bn = _tile(classes)
-    div = _aligned(classes)
+    div = divisor(16, classes)
     cuda.launch(cross_entropy_grad, (-(-n // bm), -(-classes // bn)), dloss, x, t, _dense(lse), count, dx, n,
                 classes // div, int(ignore_index), float(label_smoothing), DIV=div, ROWS=int(dloss.ndim == 1),
                 WIDE=wide, BM=bm, BN=bn, num_warps=4)

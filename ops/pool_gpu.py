@@ -16,7 +16,8 @@ from zoo.ops.dtypes import float64, int64
 from zoo.ops.pixels_gpu import divide, magic
 from zoo.ops.pointwise_gpu import contiguous_copy
 
-SIZES = ["rows", "B", "D", "H", "W", "T", "P", "Q", "m0", "s0", "m1", "s1", "m2", "s2"]
+# not B: a multiple of 16 is read 16 bytes at a time
+SIZES = ["rows", "D", "H", "W", "T", "P", "Q", "m0", "s0", "m1", "s1", "m2", "s2"]
 
 
 @triton.jit

@@ -65,7 +65,7 @@ def unit32(word):
     return (word >> 8).to(tl.float32) * 5.9604644775390625e-08
 
 
-@triton.jit(do_not_specialize=["seed", "offset", "n"])
+@triton.jit(do_not_specialize=["seed", "offset"])
 def uniform_kernel(y, n, state, seed: "i64", offset: "i64", BITS: tl.constexpr, B4: tl.constexpr):
     """y (n,) of a float dtype below 64 bits: BITS random bits / 2^BITS. Grid (ceil(n / 4 B4),)."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
@@ -77,7 +77,7 @@ def uniform_kernel(y, n, state, seed: "i64", offset: "i64", BITS: tl.constexpr, 
     tl.store(y + i, u.to(y.dtype.element_ty), mask=i < n)
 
 
-@triton.jit(do_not_specialize=["seed", "offset", "n"])
+@triton.jit(do_not_specialize=["seed", "offset"])
 def uniform64_kernel(y, n, state, seed: "i64", offset: "i64", B4: tl.constexpr):
     """y (n,) float64: two words an element. Grid (ceil(n / 2 B4),)."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
@@ -88,7 +88,7 @@ def uniform64_kernel(y, n, state, seed: "i64", offset: "i64", B4: tl.constexpr):
     tl.store(y + i, u, mask=i < n)
 
 
-@triton.jit(do_not_specialize=["seed", "offset", "n"])
+@triton.jit(do_not_specialize=["seed", "offset"])
 def normal_kernel(y, n, state, seed: "i64", offset: "i64", B4: tl.constexpr):
     """y (n,) of a float dtype below 64 bits: Box and Muller on words (0, 1) and (2, 3). Grid (ceil(n / 4 B4),)."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
@@ -103,7 +103,7 @@ def normal_kernel(y, n, state, seed: "i64", offset: "i64", B4: tl.constexpr):
     tl.store(y + i, z.to(y.dtype.element_ty), mask=i < n)
 
 
-@triton.jit(do_not_specialize=["seed", "offset", "n"])
+@triton.jit(do_not_specialize=["seed", "offset"])
 def normal64_kernel(y, n, state, seed: "i64", offset: "i64", B4: tl.constexpr):
     """y (n,) float64: a pair of normals from the four words of a block. Grid (ceil(n / 2 B4),)."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
@@ -116,7 +116,7 @@ def normal64_kernel(y, n, state, seed: "i64", offset: "i64", B4: tl.constexpr):
     tl.store(y + i, z, mask=i < n)
 
 
-@triton.jit(do_not_specialize=["seed", "offset", "n", "low", "span"])
+@triton.jit(do_not_specialize=["seed", "offset", "low", "span"])
 def integers_kernel(y, n, state, seed: "i64", offset: "i64", low: "i64", span: "i64", B4: tl.constexpr):
     """y (n,) of an integer dtype: low + (word * span >> 32). Grid (ceil(n / 4 B4),)."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
@@ -128,7 +128,7 @@ def integers_kernel(y, n, state, seed: "i64", offset: "i64", low: "i64", span: "
     tl.store(y + i, drawn.to(y.dtype.element_ty), mask=i < n)
 
 
-@triton.jit(do_not_specialize=["seed", "offset", "n", "low", "span"])
+@triton.jit(do_not_specialize=["seed", "offset", "low", "span"])
 def wide_integers_kernel(y, n, state, seed: "i64", offset: "i64", low: "i64", span: "i64", B4: tl.constexpr):
     """y (n,) of an integer dtype: low + (64 random bits % span), span beyond 2^32. Grid (ceil(n / 2 B4),)."""
     block = tl.program_id(0).to(tl.int64) * B4 + tl.arange(0, B4)
@@ -141,7 +141,7 @@ def wide_integers_kernel(y, n, state, seed: "i64", offset: "i64", low: "i64", sp
     tl.store(y + i, drawn.to(y.dtype.element_ty), mask=i < n)
 
 
-@triton.jit(do_not_specialize=["seed", "offset", "n", "cut", "bits"])
+@triton.jit(do_not_specialize=["seed", "offset", "cut", "bits"])
 def dropout_kernel(
     x, y, n, state, seed: "i64", offset: "i64", cut: "i64", scale, bits: "i64", WIDE: tl.constexpr, B4: tl.constexpr
 ):

@@ -1,7 +1,8 @@
 """Kernels of softmax and log_softmax: an array is (outer, n, inner) around the dimension, a line is n elements.
 
 A tile holds whole lines where they fit; longer ones are read twice, with the running maximum and sum of each lane.
-Where the dimension is not the last one, the lines of a tile lie side by side in memory.
+Where the dimension is not the last one, the lines of a tile lie side by side in memory. The length of a line comes
+divided by a power of two, so that lines of 1000 are still read 16 bytes at a time (see matmul_gpu.py).
 """
 import triton
 import triton.language as tl
@@ -11,6 +12,7 @@ from zoo.ops import softmax as contract
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import HALVES, float32
 from zoo.ops.layout_gpu import power_of_two
+from zoo.ops.matmul_gpu import divisor
 from zoo.ops.pointwise_gpu import TYPES, contiguous_copy, convert
 
 WHOLE = 8192            # the longest line that is held in registers
@@ -24,9 +26,14 @@ def offsets(line, N, INNER):
     return (line // INNER) * INNER * N + line % INNER
 
 
-@triton.jit
-def whole(x, y, LINES, N, INNER, ACC: tl.constexpr, LOG: tl.constexpr, BL: tl.constexpr, BN: tl.constexpr):
-    """x, y: (outer, N, INNER), LINES = outer * INNER, BN >= N. Reads once, writes once. grid (cdiv(LINES, BL),)."""
+@triton.jit(do_not_specialize=["LINES", "ND"])
+def whole(x, y, LINES, ND, INNER, DIV: tl.constexpr, ACC: tl.constexpr, LOG: tl.constexpr, BL: tl.constexpr,
+          BN: tl.constexpr):
+    """x, y: (outer, N, INNER), N = ND * DIV, LINES = outer * INNER, BN >= N. Reads once, writes once.
+
+    Grid: (cdiv(LINES, BL),).
+    """
+    N = ND * DIV
     line = tl.program_id(0) * BL + tl.arange(0, BL)
     n = tl.arange(0, BN)
     live = (line < LINES)[:, None] & (n < N)[None, :]
@@ -43,9 +50,11 @@ def whole(x, y, LINES, N, INNER, ACC: tl.constexpr, LOG: tl.constexpr, BL: tl.co
     tl.store(y + at, convert(r, y.dtype.element_ty), mask=live)
 
 
-@triton.jit
-def stepwise(x, y, LINES, N, INNER, ACC: tl.constexpr, LOG: tl.constexpr, BL: tl.constexpr, BN: tl.constexpr):
+@triton.jit(do_not_specialize=["LINES", "ND"])
+def stepwise(x, y, LINES, ND, INNER, DIV: tl.constexpr, ACC: tl.constexpr, LOG: tl.constexpr, BL: tl.constexpr,
+             BN: tl.constexpr):
     """As `whole`, for any N: every lane keeps a maximum and a sum of its own, merged before the second pass."""
+    N = ND * DIV
     line = tl.program_id(0) * BL + tl.arange(0, BL)
     base = offsets(line, N, INNER)[:, None]
     m = tl.full((BL, BN), float("-inf"), ACC)
@@ -73,12 +82,14 @@ def stepwise(x, y, LINES, N, INNER, ACC: tl.constexpr, LOG: tl.constexpr, BL: tl
         tl.store(y + at, convert(r, y.dtype.element_ty), mask=live)
 
 
-@triton.jit
-def backward(dy, y, dx, LINES, N, INNER, ACC: tl.constexpr, LOG: tl.constexpr, BL: tl.constexpr, BN: tl.constexpr):
-    """dx = y (dy - sum(dy y)), LOG: dy - exp(y) sum(dy). dy, y, dx: (outer, N, INNER). grid (cdiv(LINES, BL),).
+@triton.jit(do_not_specialize=["LINES", "ND"])
+def backward(dy, y, dx, LINES, ND, INNER, DIV: tl.constexpr, ACC: tl.constexpr, LOG: tl.constexpr, BL: tl.constexpr,
+             BN: tl.constexpr):
+    """dx = y (dy - sum(dy y)), LOG: dy - exp(y) sum(dy). dy, y, dx: (outer, N, INNER), N = ND * DIV.
 
-    A line longer than BN is read twice.
+    A line longer than BN is read twice. Grid: (cdiv(LINES, BL),).
     """
+    N = ND * DIV
     line = tl.program_id(0) * BL + tl.arange(0, BL)
     base = offsets(line, N, INNER)[:, None]
     total = tl.zeros((BL, BN), ACC)
@@ -136,7 +147,8 @@ def _forward(op, x: DeviceArray, dim: int, dtype, log: bool) -> DeviceArray:
         kernel = whole if how["BN"] >= n else stepwise
         if kernel is stepwise:
             how = _blocks(lines, n, inner, TILE)
-        cuda.launch(kernel, (-(-lines // how["BL"]),), x, y, lines, n, inner, ACC=acc, LOG=log, **how)
+        div = divisor(16 // x.itemsize, n)
+        cuda.launch(kernel, (-(-lines // how["BL"]),), x, y, lines, n // div, inner, DIV=div, ACC=acc, LOG=log, **how)
     return y
 
 
@@ -148,7 +160,9 @@ def _gradient(dy: DeviceArray, y: DeviceArray, dim: int, log: bool) -> DeviceArr
         lines, n, inner = lines_of(y.shape, dim)
         how = _blocks(lines, n, inner, TILE)
         acc = TYPES[(float32 if y.dtype in HALVES else y.dtype).name]
-        cuda.launch(backward, (-(-lines // how["BL"]),), dy, y, dx, lines, n, inner, ACC=acc, LOG=log, **how)
+        div = divisor(16 // y.itemsize, n)
+        cuda.launch(backward, (-(-lines // how["BL"]),), dy, y, dx, lines, n // div, inner, DIV=div, ACC=acc, LOG=log,
+                    **how)
     return dx
 
 
