@@ -1,8 +1,9 @@
 """Vectors of 16 float32 inside Numba's functions: what they load, compute and store is what is written here.
 
 Numba's own vectoriser gives up on loops over more than a few arrays, whose memory might overlap, and sums in another
-order on every processor. A `Vector` is LLVM's <16 x float>: one register of AVX-512, two of AVX, four of SSE or NEON,
-and the same bits on all of them. Arrays are flat memory here, indices are not checked: callers answer for both.
+order on every processor. A `vector` is LLVM's <16 x float>: one register of AVX-512, two of AVX, four of SSE or NEON,
+and the same order of sums on all of them. Arrays are flat memory, their last dimension without gaps, and indices are
+not checked: callers answer for both.
 
     load(a, i, n), store(a, i, v, n)    elements i .. i + n - 1 of the array's memory, n <= 16; other lanes are 0
     store_integers(a, i, v, n)          the same into an array of int64
