@@ -106,6 +106,36 @@ def test_launches(stub, tmp_path, compiler):
     assert stream != "0", "nothing runs on the legacy stream"
 
 
+PRODUCTS = '''
+import ml_dtypes
+from zoo.ops import gpu_configs
+from zoo.ops.epilogue_gpu import add_multiple, add_row, bits_of, epilogue
+from zoo.ops.gpu_configs import Config
+from zoo.ops.matmul_gpu import multiply
+from zoo.ops.op import OPS
+from zoo.ops.pointwise_gpu import jitted
+half = np.dtype(ml_dtypes.bfloat16)
+a, b, full, row = (cuda.empty(s, half) for s in ((256, 64), (64, 128), (256, 128), (128,)))
+after = epilogue((add_row, row), (jitted(OPS["relu"]), None), (add_multiple, (full, bits_of(0.1))))
+for config in (Config(64, 64, 32), Config(64, 64, 32, split=2), Config(64, 64, 32, kernel="tma")):
+    mark(config.kernel)
+    with gpu_configs.using(config=config):
+        multiply(a, b, (256, 128), after, has_matrix=True)
+'''
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "/bin/false"])
+def test_products_with_an_epilogue(stub, tmp_path, compiler):
+    """Arrays, numbers and None in tuples reach both launchers; tensor descriptors get their scratch memory."""
+    cache = {} if compiler == "gcc" else {"TRITON_CACHE_DIR": str(tmp_path / "cache")}
+    _, log = run(stub, tmp_path, PRODUCTS, CC=compiler, **cache)
+    launches = [line.partition(" block")[0] for line in of(log, "launch")]
+    assert launches == ["launch grid=8,1,1", "launch grid=16,1,1", "launch grid=16,1,1", "launch grid=8,1,1"]
+    scratch = log.index("-- tma")
+    sizes = [int(line.split()[1]) for line in of(log[scratch:], "alloc")]
+    assert sizes[0] == 256 * 128 * 2 and sizes[1] % (8 * 128) == 0, "the result, and descriptors for 8 programs"
+
+
 def test_memory_goes_back_to_its_stream(stub, tmp_path):
     body = '''
 first = cuda.current_stream()
