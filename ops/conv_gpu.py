@@ -35,7 +35,7 @@ from zoo.ops.epilogue_gpu import (
 from zoo.ops.errors import ShapeError
 from zoo.ops.gemm_gpu import add_parts
 from zoo.ops.gpu_configs import Config
-from zoo.ops.matmul_gpu import COLUMNS, ROWS, add_up, biased, divisor, kind_of, multiply, split_of
+from zoo.ops.matmul_gpu import COLUMNS, ROWS, biased, divisor, kind_of, multiply, split_of, sum_of_parts
 from zoo.ops.pixels_gpu import magic
 from zoo.ops.pointwise_gpu import contiguous_copy
 from zoo.ops.window import Window
@@ -378,4 +378,4 @@ def _parts_for(total: DeviceArray, split: int) -> DeviceArray:
 
 def _added(parts: DeviceArray, total: DeviceArray) -> DeviceArray:
     """total = sum of parts along the first dimension, in order."""
-    return total if parts is total else add_up(parts, total)
+    return total if parts is total else sum_of_parts(parts, total)

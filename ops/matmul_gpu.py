@@ -282,7 +282,7 @@ def multiply(a: DeviceArray, b: DeviceArray, shape: tuple, after: Epilogue = NOT
     return c
 
 
-def add_up(parts: DeviceArray, total: DeviceArray) -> DeviceArray:
+def sum_of_parts(parts: DeviceArray, total: DeviceArray) -> DeviceArray:
     """total = the sum of parts (SPLIT, *total.shape), in their order."""
     n = total.shape[-1]
     m, dn = total.size // n, divisor(16 // total.itemsize, n)
