@@ -403,7 +403,8 @@ def test_whole_chunks_are_read_16_bytes_at_a_time(align, wide):
                 optim_gpu.step_kernel, RULE=optim_gpu.adam, FLAGS=(False,), MAXIMIZE=False, DECAY=True, STATES=2,
                 S=tl.float32, T=tl.float32, ALIGN=align, BLOCK=optim_gpu.BLOCK)
             table = record.sample("*int64/16")
-            ptx = kernel.warm(dict(zip(kernel.names, (table, table, 3, *[0.5] * 8, None, None), strict=True))).asm["ptx"]
+            values = table, table, 3, *[0.5] * 8, None, None
+            ptx = kernel.warm(dict(zip(kernel.names, values, strict=True))).asm["ptx"]
     finally:
         driver._active = before
     assert ptx.count("ld.global.v4.b32") == (8 if wide else 0)

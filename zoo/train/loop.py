@@ -17,6 +17,7 @@ from zoo.train.diagnosis import first_bad_module
 from zoo.train.errors import Stopped, TrainingError
 from zoo.train.evaluation import Result, evaluate
 from zoo.train.folder import RunFolder
+from zoo.train.graphed import GraphedBatch
 from zoo.train.lint import Lint
 from zoo.train.report import write_report
 from zoo.train.run import Run
@@ -91,7 +92,7 @@ def train_batch(task: Any, run: Run, batch: Any) -> tuple[float, int]:
     images, targets = (None, None) if batch.images is None else task.training_pair(batch)
     try:
         if run.graphed is not None and images is not None:
-            return replay_batch(run, images, targets, batch.labels)
+            return replay_batch(run, run.graphed, images, targets, batch.labels)
         return compute_batch(task, run, images, targets, batch.labels)
     except CaptureError as error:
         if run.config.graph == "on":
@@ -125,9 +126,9 @@ def compute_batch(task: Any, run: Run, images: Any, targets: Any, labels: Any) -
     return first[0]
 
 
-def replay_batch(run: Run, images: Any, targets: Any, labels: Any) -> tuple[float, int]:
+def replay_batch(run: Run, graphed: GraphedBatch, images: Any, targets: Any, labels: Any) -> tuple[float, int]:
     """train_batch as a CUDA graph."""
-    loss, right = run.graphed(images, targets, labels)
+    loss, right = graphed(images, targets, labels)
     if run.ahead is not None:
         run.ahead.prepare()                                # while the GPU computes
     value = finite(run, loss.item(), images)
