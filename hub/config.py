@@ -11,6 +11,7 @@ from typing import Any
 from zoo.hub.errors import HubError
 from zoo.models.weights import Preprocessing
 
+SEQUENCES = "sequences"                  # `input` in the config.json of a model that takes no pictures
 INTERPOLATIONS = ("nearest", "bilinear", "bicubic")
 
 
@@ -19,7 +20,8 @@ class Config:
     """What a config.json says of the weights beside it.
 
     Args:
-        architecture: a name of the model registry. num_classes: rows of the classifier. in_chans: of the pictures.
+        architecture: a name of the model registry. num_classes: rows of the classifier.
+        in_chans: of the pictures; 0 and num_classes 0 for a model of sequences, which model_args describe alone.
         model_args: further arguments of the architecture's builder.
         preprocessing: what pictures go through; None if the file does not say.
         labels: the names of the classes, or None. licence: SPDX name, or None. tag: of the weights.
@@ -62,6 +64,8 @@ def parse(text: str | bytes, where: str) -> Config:
 
 def config_of(found: dict[str, Any]) -> Config:
     """The Config of parsed JSON; old files have the keys of `pretrained_cfg` at the top."""
+    if found.get("input") == SEQUENCES:
+        return of_sequences(found)
     nested = found.get("pretrained_cfg")
     cfg = nested if isinstance(nested, dict) else found
     num_classes = found.get("num_classes", cfg.get("num_classes", 1000))
@@ -84,6 +88,15 @@ def config_of(found: dict[str, Any]) -> Config:
         cfg.get("license"),
         str(cfg.get("tag", "")),
     )
+
+
+def of_sequences(found: dict[str, Any]) -> Config:
+    """The Config of a model of sequences, as `render_sequences` writes it."""
+    model_args, labels = found.get("model_args", {}), found.get("label_names")
+    if not isinstance(model_args, dict) or not isinstance(labels, list | None):
+        raise ValueError(f"wants model_args as an object and label_names as a list, got {model_args!r} and {labels!r}")
+    return Config(found["architecture"], 0, 0, model_args, None, tuple(map(str, labels)) if labels else None,
+                  found.get("license"), str(found.get("tag", "")))
 
 
 def preprocessing_of(cfg: dict[str, Any]) -> Preprocessing | None:
@@ -135,3 +148,11 @@ def render(config: Config, first_conv: str, classifier: str) -> str:
         return json.dumps(found | {"pretrained_cfg": cfg}, indent=2, ensure_ascii=False) + "\n"
     except TypeError as error:
         raise TypeError(f"save_pretrained: wants model_args that are JSON, got {config.model_args}: {error}") from None
+
+
+def render_sequences(config: Config) -> str:
+    """The text of a config.json for a model of sequences: what `parse` reads."""
+    found: dict[str, Any] = {"architecture": config.architecture, "input": SEQUENCES, "model_args": config.model_args}
+    found |= {"label_names": list(config.labels)} if config.labels else {}
+    found |= {"license": config.licence} if config.licence is not None else {}
+    return json.dumps(found | {"tag": config.tag}, indent=2, ensure_ascii=False) + "\n"

@@ -167,7 +167,7 @@ def renew_classifier(model: Module, num_classes: int | None) -> None:
 def describe(model: Module, plan: Plan, options: dict[str, Any]) -> None:
     """Puts the attributes on the model that hub.load promises; names of classes only as long as they fit in number."""
     model.weights, model.architecture, model.model_args = plan.row, plan.model, options
-    model.labels = model.preprocess = None
+    model.labels, model.preprocess = plan.labels, None
     if not isinstance(model, ImageModel):
         return
     labels = plan.labels or (default_labels(model.num_classes) if plan.sources else None)

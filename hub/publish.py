@@ -7,21 +7,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zoo.checkpoint import write
 from zoo.checkpoint.atomic import replacing
 from zoo.hub import config
 from zoo.hub.errors import from_network
 from zoo.models import registry
 from zoo.models.base import ImageModel
+from zoo.models.language_model import SequenceModel
 from zoo.models.weights import Preprocessing, Weights
 from zoo.nn.init import skip_init
 from zoo.ops.device import fetch
+from zoo.serialization import save
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 
 
 def save_pretrained(
-    model: ImageModel, folder: str | os.PathLike, *, architecture: str | None = None,
+    model: ImageModel | SequenceModel, folder: str | os.PathLike, *, architecture: str | None = None,
     model_args: Mapping[str, Any] | None = None, labels: Sequence[str] | None = None,
     preprocessing: Preprocessing | None = None, licence: str | None = None,
     metrics: Mapping[str, float] | None = None, tag: str = "",
@@ -32,10 +33,10 @@ def save_pretrained(
     says that nothing was measured.
 
     Args:
-        model: a model of the registry, from hub.load or zoo.models.
+        model: an image classifier or a model of sequences, from hub.load or zoo.models.
         folder: made if it is not there; files of these names in it are replaced.
         architecture, model_args: the model's name in the registry and its options other than num_classes and in_chans;
-            default the ones hub.load built it with.
+            default the ones hub.load built it with. A model of sequences knows its own options.
         labels: names of the classes; default the model's.
         preprocessing: what pictures go through; default that of the model's `preprocess`.
         licence: SPDX name of the weights' licence; default that of the weights the model started from.
@@ -47,7 +48,7 @@ def save_pretrained(
 
     Raises:
         ValueError: architecture and options do not describe the model, or labels do not fit its classes.
-        TypeError: no image model, or options that are not JSON.
+        TypeError: no model of these kinds, or options that are not JSON.
         OSError: the folder cannot be written.
 
     Example:
@@ -59,30 +60,38 @@ def save_pretrained(
         >>> hub.load(folder).architecture
         'resnet20_digits'
     """
-    if not isinstance(model, ImageModel):
+    if not isinstance(model, ImageModel | SequenceModel):
         raise TypeError(f"save_pretrained: wants a model of zoo.models, got {type(model).__name__}")
     row: Weights | None = getattr(model, "weights", None)
+    pictures = isinstance(model, ImageModel)
     about = config.Config(
         architecture or getattr(model, "architecture", ""),
-        model.num_classes,
-        model.get_parameter(f"{model.first_conv}.weight").shape[1],
+        model.num_classes if pictures else 0,
+        model.get_parameter(f"{model.first_conv}.weight").shape[1] if pictures else 0,
         dict(options_of(model) if model_args is None else model_args),
         preprocessing or getattr(getattr(model, "preprocess", None), "preprocessing", None),
         tuple(labels or getattr(model, "labels", None) or ()) or None,
         licence or (row.licence if row else None),
         tag,
     )
-    check(model, about)
-    text, folder = config.render(about, model.first_conv, model.classifier_name), Path(folder)
+    if isinstance(model, ImageModel):
+        check(model, about)
+        text = config.render(about, model.first_conv, model.classifier_name)
+        contents = {key: fetch(value.array) for key, value in model.state_dict().items()}
+    else:
+        text, contents = config.render_sequences(about), model.contents()
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write(folder / WEIGHTS, {key: fetch(value.array) for key, value in model.state_dict().items()})
+    save(contents, folder / WEIGHTS)
     replace_text(folder / CONFIG, text)
     replace_text(folder / CARD, card(model, about, row, metrics or {}, folder / WEIGHTS))
     return folder
 
 
-def options_of(model: ImageModel) -> dict[str, Any]:
+def options_of(model: ImageModel | SequenceModel) -> dict[str, Any]:
     """The options that hub.load built the model with, without those that config.json has a place for."""
+    if isinstance(model, SequenceModel):
+        return model.options()
     return {k: v for k, v in getattr(model, "model_args", {}).items() if k not in ("num_classes", "in_chans")}
 
 
@@ -111,9 +120,14 @@ def replace_text(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
-def card(model: ImageModel, about: config.Config, row: Weights | None, metrics: Mapping[str, float], file: Path) -> str:
+def card(
+    model: ImageModel | SequenceModel, about: config.Config, row: Weights | None, metrics: Mapping[str, float],
+    file: Path,
+) -> str:
     """The model card: README.md with the Hub's metadata on top (https://huggingface.co/docs/hub/model-cards)."""
-    front = ["library_name: zoo", "pipeline_tag: image-classification", "tags: [image-classification, zoo]"]
+    pictures = isinstance(model, ImageModel)
+    front = ["library_name: zoo", *(["pipeline_tag: image-classification", "tags: [image-classification, zoo]"]
+                                    if pictures else ["tags: [zoo]"])]
     front += [f"license: {about.licence}"] if about.licence else []
     with open(file, "rb") as opened:
         sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
@@ -121,16 +135,17 @@ def card(model: ImageModel, about: config.Config, row: Weights | None, metrics: 
     facts = [
         f"Architecture: `{about.architecture}`" + (f" with `{about.model_args}`" if about.model_args else ""),
         f"Parameters: {sum(p.numel() for p in model.parameters()):,} ({', '.join(dtypes)})",
-        f"Classes: {about.num_classes}; channels of the pictures: {about.in_chans}",
+        *([f"Classes: {about.num_classes}; channels of the pictures: {about.in_chans}"] if pictures else []),
         f"`{WEIGHTS}`: {file.stat().st_size:,} bytes, sha256 `{sha256}`",
         f"Licence: {about.licence or 'not stated'}",
     ]
     return "\n".join([
         "---", *front, "---", "", f"# {about.architecture}{'.' + about.tag if about.tag else ''}", "",
-        "An image classifier, saved by `zoo.hub.save_pretrained`.", "", *(f"- {fact}" for fact in facts), "",
+        f"{'An image classifier' if pictures else 'A model of sequences'}, saved by `zoo.hub.save_pretrained`.", "",
+        *(f"- {fact}" for fact in facts), "",
         "## Origin", "", origin(row), "", "## Accuracy", "", accuracy(metrics), "", "## Use", "", "```python",
         "from zoo import hub", 'model = hub.load("path/to/this/folder")        # or "owner/name" on the Hub',
-        'hub.predict(model, "photo.jpg")', "```", "",
+        *(['hub.predict(model, "photo.jpg")'] if pictures else []), "```", "",
     ])
 
 
@@ -151,7 +166,7 @@ def accuracy(metrics: Mapping[str, float]) -> str:
 
 
 def push(
-    model: ImageModel, repo: str, *, private: bool = False, token: str | bool | None = None,
+    model: ImageModel | SequenceModel, repo: str, *, private: bool = False, token: str | bool | None = None,
     message: str = "Upload model", **options: Any,
 ) -> str:
     """Uploads a model to the Hub, where `hub.load(repo)` finds it.

@@ -144,7 +144,9 @@ def of_config(about: config.Config, sources: Iterable[str]) -> Plan:
     """The Plan for weights with a config.json beside them."""
     if about.architecture not in registry.names():
         raise ValueError(f"load: config.json names the model {about.architecture!r}; {nearest(about.architecture)}")
-    options = about.model_args | {"num_classes": about.num_classes, "in_chans": about.in_chans}
+    options = about.model_args
+    if about.in_chans:
+        options = options | {"num_classes": about.num_classes, "in_chans": about.in_chans}
     return Plan(about.architecture, tuple(sources), options=options, preprocessing=about.preprocessing,
                 labels=about.labels)
 

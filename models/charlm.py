@@ -51,6 +51,8 @@ class CharLM(LanguageModel):
     "Stanza: a Python natural language processing toolkit", ACL 2020.
     """
 
+    architecture = "charlm"
+
     def __init__(
         self, vocabulary: Vocabulary = PRINTABLE, embedding_dim: int = 100, hidden_size: int = 1024,
         num_layers: int = 1, dropout: float = 0.05, is_forward: bool = True,
@@ -70,6 +72,12 @@ class CharLM(LanguageModel):
         self.charlstm_c_init = Parameter(zeros(num_layers, 1, hidden_size))
         self.decoder = Linear(hidden_size, len(vocabulary))
         self.dropout = Dropout(dropout)
+
+    def options(self) -> dict[str, Any]:
+        return {}
+
+    def contents(self) -> dict[str, Any]:
+        return stanza_dict(self)
 
     def features(self, tokens: Tensor, states: Any = None, lengths: Any = None) -> tuple[Tensor, Any]:
         if states is None:

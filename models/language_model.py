@@ -18,7 +18,21 @@ from zoo.ops.device import fetch
 STEPS = 2048        # of one pass: bounds the memory that a long text takes
 
 
-class LanguageModel(Module):
+class SequenceModel(Module):
+    """Base class of the models of sequences: what hub.save_pretrained has to know of one."""
+
+    architecture: str                       # the name in the model registry; hub.load says under which it was asked for
+
+    def options(self) -> dict[str, Any]:
+        """The builder's arguments for a model of this kind and size, as JSON; {} if the weights' file says them."""
+        raise NotImplementedError(f"{type(self).__name__}: write options")
+
+    def contents(self) -> dict[str, Any]:
+        """What the weights' file holds."""
+        return {key: fetch(value.array) for key, value in self.state_dict().items()}
+
+
+class LanguageModel(SequenceModel):
     """Base class: a model that says for each token which ones may follow.
 
     A subclass writes `features` and `scores`, and where its tokens are characters `encode` and `decode`.

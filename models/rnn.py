@@ -10,13 +10,12 @@ from zoo.models import key_maps
 from zoo.models.base import check_count
 from zoo.models.charlm import CharLM as CharLM
 from zoo.models.crnn import CRNN as CRNN
-from zoo.models.language_model import LanguageModel
+from zoo.models.language_model import LanguageModel, SequenceModel
 from zoo.models.registry import register
 from zoo.nn import functional as F  # noqa: N812
 from zoo.nn.activation import LeakyReLU
 from zoo.nn.dropout import Dropout
 from zoo.nn.linear import Embedding, Linear
-from zoo.nn.module import Module
 from zoo.nn.norm import LayerNorm
 from zoo.nn.rnn import GRU, LSTM
 from zoo.ops.errors import ArgumentError
@@ -56,6 +55,8 @@ class RNNLM(LanguageModel):
     Source: speechbrain/lobes/models/RNNLM.py; sizes: recipes/LibriSpeech/LM/hparams/RNNLM.yaml.
     """
 
+    architecture = "rnnlm-librispeech"
+
     def __init__(
         self, num_embeddings: int = 1000, embedding_dim: int = 128, hidden_size: int = 2048, num_layers: int = 2,
         dnn_neurons: int = 512, dropout: float = 0.0, bos: int = 0,
@@ -70,6 +71,11 @@ class RNNLM(LanguageModel):
         self.activation = LeakyReLU()
         self.dropout = Dropout(dropout)
         self.out = Linear(dnn_neurons, num_embeddings)
+
+    def options(self) -> dict[str, Any]:
+        return {"num_embeddings": self.embedding.num_embeddings, "embedding_dim": self.embedding.embedding_dim,
+                "hidden_size": self.rnn.hidden_size, "num_layers": self.rnn.num_layers,
+                "dnn_neurons": self.linear.out_features, "dropout": self.dropout.p, "bos": self.start}
 
     def features(self, tokens: Tensor, states: Any = None, lengths: Any = None) -> tuple[Tensor, Any]:
         return self.rnn(self.dropout(self.embedding(tokens)), states, lengths)
@@ -96,7 +102,7 @@ def padding_mask(lengths: Any, steps: int, device: Any) -> Tensor:
     return arange(steps, device=device) >= as_tensor(lengths).to(device).reshape(-1, 1)
 
 
-class SequenceClassifier(Module):
+class SequenceClassifier(SequenceModel):
     """Classifies sequences of tokens: embedding, recurrent layers in both directions, pooling over time, linear layer.
 
     Shape: tokens (B, T) int64, lengths (B,) or None for T everywhere -> logits (B, num_classes).
@@ -119,6 +125,8 @@ class SequenceClassifier(Module):
         (3, 2)
     """
 
+    architecture = "sequence_classifier"
+
     def __init__(
         self, num_embeddings: int, num_classes: int, embedding_dim: int = 100, hidden_size: int = 128,
         num_layers: int = 1, kind: str = "lstm", bidirectional: bool = True, pooling: str = "max",
@@ -134,6 +142,12 @@ class SequenceClassifier(Module):
                                dropout=dropout if num_layers > 1 else 0.0, bidirectional=bidirectional)
         self.dropout = Dropout(dropout)
         self.fc = Linear(self.directions * hidden_size, num_classes)
+
+    def options(self) -> dict[str, Any]:
+        return {"num_embeddings": self.embedding.num_embeddings, "num_classes": self.fc.out_features,
+                "embedding_dim": self.embedding.embedding_dim, "hidden_size": self.rnn.hidden_size,
+                "num_layers": self.rnn.num_layers, "kind": self.rnn.mode.lower(),
+                "bidirectional": self.rnn.bidirectional, "pooling": self.pooling, "dropout": self.dropout.p}
 
     def forward(self, tokens: Tensor, lengths: Any = None) -> Tensor:
         outputs, states = self.rnn(self.dropout(self.embedding(tokens)), lengths=lengths)
@@ -160,7 +174,7 @@ class Translation(NamedTuple):
     score: float
 
 
-class Seq2Seq(Module):
+class Seq2Seq(SequenceModel):
     """From one sequence of tokens to another: LSTM encoder in both directions, LSTM decoder with global attention.
 
     The decoder's output h attends to the encoder's outputs s: `a = softmax(h^T W s)`, `c = sum a s`, logits from
@@ -190,6 +204,8 @@ class Seq2Seq(Module):
     global attention, "general" score, without input feeding.
     """
 
+    architecture = "seq2seq"
+
     def __init__(
         self, source_size: int, target_size: int, embedding_dim: int = 256, hidden_size: int = 512,
         dropout: float = 0.0, bos: int = 0, eos: int = 1,
@@ -206,6 +222,12 @@ class Seq2Seq(Module):
         self.combine = Linear(2 * hidden_size, hidden_size, bias=False)
         self.out = Linear(hidden_size, target_size)
         self.dropout = Dropout(dropout)
+
+    def options(self) -> dict[str, Any]:
+        source, target = self.source_embedding, self.target_embedding
+        return {"source_size": source.num_embeddings, "target_size": target.num_embeddings,
+                "embedding_dim": source.embedding_dim, "hidden_size": self.decoder.hidden_size,
+                "dropout": self.dropout.p, "bos": self.bos, "eos": self.eos}
 
     def encode(self, source: Tensor, lengths: Any = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """The encoder's outputs (B, S, H), and its last states as the decoder's first ones, (1, B, H)."""
@@ -268,3 +290,15 @@ def rnnlm_librispeech(**options: Any) -> RNNLM:
 
 rnnlm_librispeech.__name__ = "rnnlm-librispeech"
 rnnlm_librispeech = register(rnnlm_librispeech)
+
+
+@register
+def sequence_classifier(**options: Any) -> SequenceClassifier:
+    """A classifier of sequences; its options are SequenceClassifier's."""
+    return SequenceClassifier(**options)
+
+
+@register
+def seq2seq(**options: Any) -> Seq2Seq:
+    """A translator with attention; its options are Seq2Seq's."""
+    return Seq2Seq(**options)

@@ -455,3 +455,24 @@ def test_rows_say_what_was_seen():
     assert rows["rnnlm-librispeech.speechbrain"].source.endswith(
         "asr-crdnn-rnnlm-librispeech/lm.ckpt@0e7fdb936a05d8cdd3fd6c410445f3b7ebdc116f")
     assert all(row.sha256 is row.sha256_prefix is None for row in rows.values())      # nobody has seen them
+
+
+@pytest.mark.parametrize("build", [
+    lambda: CharLM(Vocabulary.of("\nabc"), 8, 16, is_forward=False),
+    lambda: RNNLM(50, 8, 16, dnn_neurons=12, bos=3),
+    lambda: SequenceClassifier(20, 3, 8, 16, 2, "gru", pooling="last", dropout=0.25),
+    lambda: Seq2Seq(20, 30, 8, 16, bos=2, eos=3),
+])
+def test_saved_models_of_sequences_load_again(build, tmp_path):
+    model = build().eval()
+    folder = hub.save_pretrained(model, tmp_path / "mine", labels=["a", "b", "c"], licence="mit")
+    again = hub.load(folder)
+    assert type(again) is type(model) and repr(again) == repr(model) and again.labels == ("a", "b", "c")
+    state = model.state_dict()
+    assert all((state[key] == value).all() for key, value in again.state_dict().items()) and len(state) > 3
+    same = ("is_forward", "vocabulary", "start", "pooling", "bos", "eos")
+    assert all(getattr(again, name, None) == getattr(model, name, None) for name in same)
+    card = (folder / "README.md").read_text()
+    assert "A model of sequences" in card and "license: mit" in card and "image" not in card
+    once_more = hub.load(hub.save_pretrained(again, tmp_path / "again"))
+    assert (once_more.architecture, once_more.labels) == (again.architecture, again.labels)
