@@ -2,6 +2,7 @@
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -21,6 +22,7 @@ def test_rows_are_measured_and_kept(tmp_path):
     rows = json.loads(out.read_text())["rows"]
     assert [r["case"] for r in rows] == ["add, forward", "add, forward+backward", "chain forward+backward"]
     assert all(r["error"] <= 1e-6 and r["zoo"] > 0 and r["torch"]["ratio"] > 0 for r in rows)
+    assert all(("numba" in r["torch"]) == bool(find_spec("numba")) for r in rows)
     second = bench("--only", "relu, forward+", "ops: add, forward+", "--shape", "10x100", "--keep", "--out", str(out))
     assert "Traceback" not in second.stderr, second.stderr
     again = json.loads(out.read_text())["rows"]

@@ -30,6 +30,7 @@ def steps(library: str, threads: int) -> dict:
         import zoo as lib
         make = cases_models.zoos
         import zoo.models  # noqa: F401
+        lib.backends.cpu.numba = False                 # Numba's own 100 MB are no part of a step
     else:
         import torch as lib  # pyright: ignore[reportMissingImports]
         make = cases_models.torchs

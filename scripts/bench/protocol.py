@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))                        # tests.yardsticks, for tor
 
 import numpy as np  # noqa: E402
 
-REST = 0.03                              # seconds until the threads of OpenBLAS and OpenMP no longer spin for work
+REST = 0.1                               # seconds until the threads of OpenBLAS and OpenMP no longer spin for work
 
 @dataclass(frozen=True)
 class Case:
@@ -90,6 +90,11 @@ def use_threads(count: int) -> None:
     zoo.set_num_threads(count)
 
 
+def use_numba(on: bool) -> None:
+    import zoo
+    zoo.backends.cpu.numba = on
+
+
 def timed(calls: dict, rounds: int, budget: float, clock: Callable[[], float]) -> dict[str, np.ndarray]:
     """{library: the median seconds of a call in each round}."""
     times: dict[str, list] = {name: [] for name in calls}
@@ -97,6 +102,7 @@ def timed(calls: dict, rounds: int, budget: float, clock: Callable[[], float]) -
         names = list(calls)
         for name in names[k % len(names):] + names[:k % len(names)]:
             call, seconds = calls[name], []
+            use_numba(name == "numba")
             time.sleep(REST)
             call()
             end = time.perf_counter() + budget
@@ -108,28 +114,31 @@ def timed(calls: dict, rounds: int, budget: float, clock: Callable[[], float]) -
     return {name: np.array(t) for name, t in times.items()}
 
 
-def measured(case: Case, rounds: int, threads: int, budget: float | None = None) -> dict:
-    """The case's row."""
+def measured(case: Case, rounds: int, threads: int, budget: float | None = None, numba: bool = False) -> dict:
+    """The case's row; with `numba` zoo's calls are timed with its compiled loops too."""
     threads = case.threads or threads
     use_threads(threads)
     calls = case.make()
+    use_numba(False)
     error = None if case.tolerance is None else error_of(case, calls)
+    if numba:
+        calls["numba"] = calls["zoo"]
     clock = time.process_time if threads == 1 else time.perf_counter
     times = timed(calls, rounds, budget or case.budget, clock)
     del calls
     gc.collect()
     row = {"section": case.section, "case": case.name, "threads": threads, "error": error,
            "zoo": float(np.median(times["zoo"])), "load": os.getloadavg()[0]}
-    for other in [name for name in times if name != "zoo"]:
+    for other in [name for name in times if name not in ("zoo", "numba")]:
         row[other] = against(float(np.median(times[other])), times["zoo"] / times[other], case.wanted.get(other))
+        if numba:
+            row[other]["numba"] = against(row[other]["value"], times["numba"] / times[other], None)
     return row
 
 
 def machine() -> dict:
     import torch  # pyright: ignore[reportMissingImports]
-
-    import zoo
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__,
             "cores": os.cpu_count(), "machine": platform.machine(), "blas": blas["openblas configuration"],
-            "blas_bound_before": BOUND, "numba": getattr(zoo.backends.cpu, "numba", False)}
+            "blas_bound_before": BOUND}

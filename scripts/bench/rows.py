@@ -42,6 +42,7 @@ def line_of(row: dict) -> str:
     for other in others(row):
         r = row[other]
         wanted = "" if r["wanted"] is None else f", wanted {r['wanted']:.2f}{' MISSED' if r['missed'] else ''}"
+        numba = f", with Numba {r['numba']['ratio']:.2f}" if "numba" in r else ""
         cells.append(f"{other} {shown(row, r['value']):>9s}: {r['ratio']:.2f} "
-                     f"({r['p10']:.2f} to {r['p90']:.2f}){wanted}")
+                     f"({r['p10']:.2f} to {r['p90']:.2f}){numba}{wanted}")
     return " | ".join(cells)

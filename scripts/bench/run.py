@@ -3,13 +3,14 @@
     python scripts/bench/run.py --device cpu --against torch [--threads 2] [--only resnet-18 ops:] [--out FILE]
 
 How it is measured says protocol.py. A row's label is `section: case`; --only takes parts of labels. The whole table
-takes about 6 minutes and goes to scripts/bench/results/cpu.json, from which table.py writes README's; with --only
+takes about 8 minutes and goes to scripts/bench/results/cpu.json, from which table.py writes README's; with --only
 nothing is written unless --out says where. With --keep the rows of that file which this run does not measure stay in
 it: each row has the machine's load of its minute.
 """
 import argparse
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 if "cuda" in sys.argv:                   # the device's side has arguments, protocol and results of its own
@@ -17,6 +18,9 @@ if "cuda" in sys.argv:                   # the device's side has arguments, prot
 
     sys.exit(gpu.main())
 
+import protocol  # noqa: F401  first: it sets BLAS's environment, which NumPy reads when it is loaded
+
+# isort: split
 import cases_layers
 import cases_models
 import cases_ops
@@ -39,7 +43,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--budget", type=float, help="seconds of calls in a round, instead of the case's own")
     parser.add_argument("--shape", default="1000x1000", help="of the memory-bound ops")
     parser.add_argument("--only", nargs="+", default=[], help="the rows whose labels have one of these in them")
-    parser.add_argument("--numba", choices=["on", "off"], help="compiled loops, where there are any")
+    parser.add_argument("--numba", choices=["on", "off"], default="on" if find_spec("numba") else "off",
+                        help="on (where it is installed): zoo is timed without and with its compiled loops")
     parser.add_argument("--keep-blas", action="store_true", help="leave OPENBLAS_CORETYPE as it is")
     parser.add_argument("--keep", action="store_true", help="other rows of the file stay")
     parser.add_argument("--out", type=Path)
@@ -53,7 +58,7 @@ def rows_of(args):
 
     for case in cases(tuple(map(int, args.shape.split("x")))):
         if chosen(case.label):
-            yield measured(case, args.rounds, args.threads, args.budget)
+            yield measured(case, args.rounds, args.threads, args.budget, args.numba == "on")
     if chosen(f"memory: {memory.NAME}"):
         yield memory.row(args.threads)
 
@@ -68,9 +73,6 @@ def kept(path: Path, rows: list) -> list:
 
 def main() -> int:
     args = parsed()
-    import zoo
-    if args.numba:
-        zoo.backends.cpu.numba = args.numba == "on"
     rows = []
     for row in rows_of(args):
         rows.append(row)

@@ -18,9 +18,14 @@ def ratio(r: dict) -> str:
     return f"{r['ratio']:.2f} ({r['p10']:.2f} to {r['p90']:.2f})"
 
 
+def with_numba(r: dict) -> str:
+    return f"{r['numba']['ratio']:.2f}" if "numba" in r else ""
+
+
 def large(rows: list[dict]) -> list[str]:
     """One line for each row of layers, steps, models and memory, and for each layout of torch's."""
-    lines = ["| case | zoo | torch | zoo / torch (10th to 90th percentile) | wanted |", "|---|---|---|---|---|"]
+    lines = ["| case | zoo | torch | zoo / torch (10th to 90th percentile) | with Numba | wanted |",
+             "|---|---|---|---|---|---|"]
     for row in rows:
         for other in others(row):
             r = row[other]
@@ -29,7 +34,8 @@ def large(rows: list[dict]) -> list[str]:
             name = row["case"] + (", one thread" if row["threads"] == 1 else "") + (
                 "" if other == "torch" else f"; torch {other}")
             wanted = "" if r["wanted"] is None else f"{r['wanted']:.2f}"
-            lines.append(f"| {name} | {shown(row, row['zoo'])} | {shown(row, r['value'])} | {ratio(r)} | {wanted} |")
+            values = f"{shown(row, row['zoo'])} | {shown(row, r['value'])}"
+            lines.append(f"| {name} | {values} | {ratio(r)} | {with_numba(r)} | {wanted} |")
     return lines
 
 
@@ -38,9 +44,9 @@ def ops(rows: list[dict]) -> list[str]:
     found: dict[str, dict] = {}
     for row in rows:
         name, way = next((row["case"].removesuffix(way), way) for way in WAYS if row["case"].endswith(way))
-        found.setdefault(name, {})[way] = ratio(row["torch"])
-    lines = ["| op | forward | forward + backward |", "|---|---|---|"]
-    return lines + [f"| {name} | {' | '.join(r.get(way, '') for way in WAYS)} |" for name, r in found.items()]
+        found.setdefault(name, {})[way] = f"{ratio(row['torch'])} | {with_numba(row['torch'])}"
+    lines = ["| op, zoo / torch | forward | with Numba | forward + backward | with Numba |", "|---|---|---|---|---|"]
+    return lines + [f"| {name} | {' | '.join(r.get(way, ' | ') for way in WAYS)} |" for name, r in found.items()]
 
 
 def table() -> str:
