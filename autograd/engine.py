@@ -83,67 +83,73 @@ def run(roots, grads, *, retain_graph=False, create_graph=False, tensor, wanted=
     `tensor(array, node)` makes a Tensor. With create_graph every value is a Tensor, and so is recorded again.
     beyond False: the walk ends at the wanted ones, also where one leads to another, and their hooks are not asked.
     """
-    pending: dict[Any, Any] = {}
     found: dict[Any, Any] = {}
-    heap: list = []
-    alone = None                        # a node that waits outside the heap: most often it is the only one
-    waiting: Any = zip(roots, grads, strict=True)
-    useful = None if wanted is None else leading_to(wanted, roots)
     outer = MODE.recording
     if outer is not create_graph:
         MODE.grad = create_graph
     try:
-        while True:
-            for edge, g in waiting:
-                if g is None or (useful is not None and edge not in useful):
-                    continue
-                target = edge if type(edge) is Node else edge.array if isinstance(edge, Variable) else edge
-                if g.shape != target.shape:
-                    g = sum_to(g, target.shape)
-                if g.dtype is not target.dtype and g.dtype != target.dtype:
-                    g = cast(g, target.dtype)
-                if edge in pending:
-                    pending[edge] = pending[edge] + g if type(g) is ndarray and g.ndim else add(pending[edge], g)
-                else:
-                    pending[edge] = g
-                    if target is edge:
-                        if alone is None:
-                            alone = edge
-                        else:
-                            heappush(heap, (-edge.seq, edge))
-            if heap:
-                node = heappop(heap)[1] if alone is None else heappushpop(heap, (-alone.seq, alone))[1]
-            elif alone is None:
-                break
-            else:
-                node = alone
-            alone, g = None, pending.pop(node)
-            asked = wanted is not None and node in wanted
-            if asked and not beyond:
-                found[node], waiting = g, ()
-                continue
-            if node.hooks:
-                g = with_hooks(node.hooks, g, tensor, create_graph)
-            if asked:
-                found[node] = g
-            if type(node) is Pick:
-                collect(node, g, pending, heap)
-                waiting = ()
-                continue
-            if type(g) is ndarray and type(node) is Node:    # what node.gradients does with it, one call sooner
-                written = node.plan.written or write_gradients(node.plan)
-                waiting = zip(node.edges, written(node, retain_graph, g))  # noqa: B905  (strict costs 0.1 us)
-            else:
-                gs = tuple(filled(g, node, tensor, create_graph)) if type(g) is list else (g,)
-                waiting = zip(node.edges, node.gradients(gs, create_graph, tensor, retain_graph))  # noqa: B905
-            if ANOMALY:
-                waiting = tuple(checked(node, waiting))
+        pending = walk(roots, grads, found, retain_graph, create_graph, tensor, wanted, beyond)
         for leaf, g in pending.items():
             found[leaf] = with_hooks(leaf.hooks, g, tensor, create_graph) if leaf.hooks and beyond else g
     finally:
         if outer is not create_graph:
             MODE.grad = outer
     return found
+
+
+def walk(roots, grads, found: dict, retain_graph, create_graph, tensor, wanted, beyond) -> dict:
+    """Through all nodes that matter; puts what arrives at wanted nodes into `found`, gives what arrives at leaves."""
+    pending: dict[Any, Any] = {}
+    heap: list = []
+    alone = None                        # a node that waits outside the heap: most often it is the only one
+    waiting: Any = zip(roots, grads, strict=True)
+    useful = None if wanted is None else leading_to(wanted, roots)
+    while True:
+        for edge, g in waiting:
+            if g is None or (useful is not None and edge not in useful):
+                continue
+            target = edge if type(edge) is Node else edge.array if isinstance(edge, Variable) else edge
+            if g.shape != target.shape:
+                g = sum_to(g, target.shape)
+            if g.dtype is not target.dtype and g.dtype != target.dtype:
+                g = cast(g, target.dtype)
+            if edge in pending:
+                pending[edge] = pending[edge] + g if type(g) is ndarray and g.ndim else add(pending[edge], g)
+            else:
+                pending[edge] = g
+                if target is edge:
+                    if alone is None:
+                        alone = edge
+                    else:
+                        heappush(heap, (-edge.seq, edge))
+        if heap:
+            node = heappop(heap)[1] if alone is None else heappushpop(heap, (-alone.seq, alone))[1]
+        elif alone is None:
+            break
+        else:
+            node = alone
+        alone, g = None, pending.pop(node)
+        asked = wanted is not None and node in wanted
+        if asked and not beyond:
+            found[node], waiting = g, ()
+            continue
+        if node.hooks:
+            g = with_hooks(node.hooks, g, tensor, create_graph)
+        if asked:
+            found[node] = g
+        if type(node) is Pick:
+            collect(node, g, pending, heap)
+            waiting = ()
+            continue
+        if type(g) is ndarray and type(node) is Node:    # what node.gradients does with it, one call sooner
+            written = node.plan.written or write_gradients(node.plan)
+            waiting = zip(node.edges, written(node, retain_graph, g))  # noqa: B905  (strict costs 0.1 us)
+        else:
+            gs = tuple(filled(g, node, tensor, create_graph)) if type(g) is list else (g,)
+            waiting = zip(node.edges, node.gradients(gs, create_graph, tensor, retain_graph))  # noqa: B905
+        if ANOMALY:
+            waiting = tuple(checked(node, waiting))
+    return pending
 
 
 def leading_to(wanted: set, roots: list) -> set:
