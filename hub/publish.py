@@ -74,18 +74,22 @@ def save_pretrained(
         licence or (row.licence if row else None),
         tag,
     )
-    if isinstance(model, ImageModel):
-        check(model, about)
-        text = config.render(about, model.first_conv, model.classifier_name)
-        contents = {key: fetch(value.array) for key, value in model.state_dict().items()}
-    else:
-        text, contents = config.render_sequences(about), model.contents()
+    text, contents = rendered(model, about)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     save(contents, folder / WEIGHTS)
     replace_text(folder / CONFIG, text)
     replace_text(folder / CARD, card(model, about, row, metrics or {}, folder / WEIGHTS))
     return folder
+
+
+def rendered(model: ImageModel | SequenceModel, about: config.Config) -> tuple[str, dict[str, Any]]:
+    """The text of config.json and what the weights' file holds; raises unless the two belong together."""
+    if isinstance(model, SequenceModel):
+        return config.render_sequences(about), model.contents()
+    check(model, about)
+    contents = {key: fetch(value.array) for key, value in model.state_dict().items()}
+    return config.render(about, model.first_conv, model.classifier_name), contents
 
 
 def options_of(model: ImageModel | SequenceModel) -> dict[str, Any]:
