@@ -59,6 +59,9 @@ def of_any_size(fn: Callable, into: Callable | None, last: int) -> Callable:
         x = xs[0]
         return on_pieces(fn, None, xs) if type(x) is ndarray and x.size > WHOLE else fn(*xs)
 
+    if into is None:
+        return plain
+
     def fast(*xs):
         x = xs[0]
         if type(x) is not ndarray or x.dtype != float32 or not x.ndim or xs[last].shape != x.shape:
@@ -68,7 +71,7 @@ def of_any_size(fn: Callable, into: Callable | None, last: int) -> Callable:
         y = empty_like(xs[last])
         into(y, *xs)
         return y
-    return fast if into else plain
+    return fast
 
 
 def arrays_and_options(formula: Callable) -> tuple[tuple[str, ...], tuple[str, ...]]:
