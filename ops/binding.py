@@ -61,6 +61,7 @@ def of_any_size(fn: Callable, into: Callable | None, last: int) -> Callable:
 
     if into is None:
         return plain
+    write = into
 
     def fast(*xs):
         x = xs[0]
@@ -69,7 +70,7 @@ def of_any_size(fn: Callable, into: Callable | None, last: int) -> Callable:
         if x.size > WHOLE:
             return on_pieces(fn, into, xs)
         y = empty_like(xs[last])
-        into(y, *xs)
+        write(y, *xs)
         return y
     return fast
 
