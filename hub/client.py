@@ -43,9 +43,9 @@ class Fetched:
         self.close()
 
 
-def fetch(source, *, sha256: str | None = None, sha256_prefix: str | None = None, size: int | None = None,
-          progress: bool = True, offline: bool | None = None, cache_dir=None, token: str | bool | None = None,
-          update: bool = False) -> Fetched:
+def fetch(source, *, sha256: str | None = None, sha256_prefix: str | None = None, md5: str | None = None,
+          size: int | None = None, progress: bool = True, offline: bool | None = None, cache_dir=None,
+          token: str | bool | None = None, update: bool = False) -> Fetched:
     """The verified file of a source: from the cache without a request where its commit is known, else downloaded.
 
     The hash is checked in every call: against `sha256` or `sha256_prefix`, the one that the Hub announces, or the one
@@ -55,6 +55,7 @@ def fetch(source, *, sha256: str | None = None, sha256_prefix: str | None = None
         source: "hf://owner/repo/file@revision", "https://...", "package://zoo.models/file" or a local path.
         sha256: the file's hash, 64 hex digits in lower case.
         sha256_prefix: its first digits (6 or more), as torchvision's file names have them.
+        md5: its md5, 32 hex digits, a check beside the one of the sha256 that the Hub announces.
         size: the file's size in bytes.
         progress: whether a terminal shows a bar with the rate.
         offline: True makes no request; None: as HF_HUB_OFFLINE says.
@@ -76,7 +77,7 @@ def fetch(source, *, sha256: str | None = None, sha256_prefix: str | None = None
         ...     fetched.file.read()
         b'cat'
     """
-    parsed, expected = parse(source), Expected(sha256=sha256, sha256_prefix=sha256_prefix, size=size)
+    parsed, expected = parse(source), Expected(sha256, sha256_prefix, md5=md5, size=size)
     if isinstance(parsed, (LocalFile, PackageFile)):
         return _local(parsed, expected)
     where = cache.folders(cache_dir)

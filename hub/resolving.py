@@ -100,7 +100,8 @@ def of_model(name: str, weights: Any) -> Plan:
 def of_row(row: Weights) -> Plan:
     """The Plan for a row of the weights' registry."""
     names = class_names(row.labels) if row.labels else None
-    expected = {"sha256": row.sha256, "sha256_prefix": row.sha256_prefix, "size": row.size}
+    expected = {"sha256": row.sha256, "sha256_prefix": row.sha256_prefix, "md5": row.md5,
+                "size": row.size}
     return Plan(row.model, (row.source,), expected, row.key_map, row=row, preprocessing=row.preprocessing, labels=names)
 
 

@@ -14,22 +14,26 @@ from zoo.hub.errors import CorruptError, HubError, NotFoundError
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 GIT_SHA1 = re.compile(r"[0-9a-f]{40}")
+MD5 = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
     """What is known of a file before it is read; None: not known.
 
-    `sha256` and `sha256_prefix` are lower-case hex, `size` is in bytes. `git_sha1` is the hash of git's blob:
-    sha1(b"blob <size>\\0" + data).
+    `sha256`, `sha256_prefix` and `md5` are lower-case hex, `size` is in bytes. `git_sha1` is the hash of git's blob:
+    sha1(b"blob <size>\\0" + data). An md5 is what some sources publish; as files of one md5 can be made, it never
+    counts as the hash that makes a file safe.
     """
     sha256: str | None = None
     sha256_prefix: str | None = None
     git_sha1: str | None = None
+    md5: str | None = None
     size: int | None = None
 
     def __post_init__(self):
         for name, pattern, what in (("sha256", SHA256, "64 hex digits"), ("git_sha1", GIT_SHA1, "40 hex digits"),
+                                    ("md5", MD5, "32 hex digits"),
                                     ("sha256_prefix", re.compile("[0-9a-f]{6,64}"), "6 to 64 hex digits")):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and pattern.fullmatch(value)):
@@ -123,4 +127,9 @@ def _problem(file: BinaryIO, size: int, sha256: str, expected: Expected) -> str 
         file.seek(0)
         if (found := git_blob_sha1(file, size)) != expected.git_sha1:
             return f"its git hash is {found}, expected {expected.git_sha1}"
+    if expected.md5:
+        file.seek(0)
+        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+        if found != expected.md5:
+            return f"its md5 is {found}, expected {expected.md5}"
     return None

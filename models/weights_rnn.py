@@ -7,14 +7,14 @@ STANZA = "hf://stanfordnlp/stanza-en/models"
 COMMIT = "f1044133e5e3ba51452b5cd41ff0a5dddbadd3d3"
 
 
-def stanza(direction: str, corpus: str, revision: str, units: int, md5: str = "") -> Weights:
+def stanza(direction: str, corpus: str, revision: str, units: int, md5: str | None = None) -> Weights:
     """One of Stanza's English character models; 4,614,144 parameters and 1,125 for each unit of the vocabulary."""
     notes = [f"about {units} units, as the file's size says"] if md5 else []
     notes += [f"md5 {md5} by Stanza's resources"] if md5 else ["revision unseen"]
     return Weights(
         f"charlm-en-{direction}", corpus, f"{STANZA}/{direction}_charlm/{corpus}.pt@{revision}", "apache-2.0",
-        4_614_144 + 1125 * units, size_text="22.7 MB" if md5 else "", key_map="stanza_charlm", num_classes=units,
-        labels=None, note="; ".join(notes),
+        4_614_144 + 1125 * units, md5=md5, size_text="22.7 MB" if md5 else "", key_map="stanza_charlm",
+        num_classes=units, labels=None, note="; ".join(notes),
     )
 
 

@@ -53,6 +53,7 @@ class Weights:
         source: "hf://owner/repo/file@revision", "https://host/file" or "package://package/file".
         licence: SPDX name in lower case. parameters: how many the model has.
         sha256: of the file, 64 hex digits, where somebody has seen it. sha256_prefix: its first digits otherwise.
+        md5: of the file, 32 hex digits, where its source publishes one.
         size: bytes, where exactly known. size_text: the size as its source prints it.
         metrics: accuracies that the source publishes. preprocessing: what pictures go through (None: no pictures).
         bits_per_character: of a language model, on the text that the note names.
@@ -76,6 +77,7 @@ class Weights:
     parameters: int
     sha256: str | None = None
     sha256_prefix: str | None = None
+    md5: str | None = None
     size: int | None = None
     size_text: str = ""
     metrics: tuple[Metric, ...] = ()
@@ -94,6 +96,8 @@ class Weights:
             raise ValueError(f"Weights: {self.name}: wants a sha256 of 64 hex digits, got {self.sha256!r}")
         if self.sha256_prefix is not None and not re.fullmatch("[0-9a-f]{8,63}", self.sha256_prefix):
             raise ValueError(f"Weights: {self.name}: wants a prefix of 8 to 63 hex digits, got {self.sha256_prefix!r}")
+        if self.md5 is not None and not re.fullmatch("[0-9a-f]{32}", self.md5):
+            raise ValueError(f"Weights: {self.name}: wants an md5 of 32 hex digits, got {self.md5!r}")
 
     @property
     def name(self) -> str:

@@ -1,4 +1,5 @@
 """The hub's client through the real huggingface_hub: what it asks for, what it keeps, what it refuses by name."""
+import hashlib
 import os
 import termios
 from dataclasses import replace
@@ -62,7 +63,7 @@ def test_names_of_downloads_are_safe():
 
 
 @pytest.mark.parametrize(("option", "value"), [("sha256", "0" * 63), ("sha256", "G" * 64), ("sha256_prefix", "12"),
-                                               ("sha256", 5), ("size", -1), ("size", "3")])
+                                               ("sha256", 5), ("md5", "0" * 40), ("size", -1), ("size", "3")])
 def test_malformed_hashes_are_refused(option, value, tmp_path):
     with pytest.raises(ValueError, match=f"fetch: {option} must be"):
         fetch(tmp_path, **{option: value})
@@ -73,12 +74,13 @@ def test_malformed_hashes_are_refused(option, value, tmp_path):
 def test_local_files_are_hashed(tmp_path):
     path = tmp_path / "x.bin"
     path.write_bytes(DATA)
-    with fetch(path, sha256=sha256(DATA), sha256_prefix=sha256(DATA)[:8], size=len(DATA)) as got:
+    md5 = hashlib.md5(DATA).hexdigest()
+    with fetch(path, sha256=sha256(DATA), sha256_prefix=sha256(DATA)[:8], md5=md5, size=len(DATA)) as got:
         path.unlink()
         path.write_bytes(OTHER)                        # what was opened and hashed is what is read
         assert got.file.read() == DATA
         assert (got.sha256, got.size, got.commit, got.downloaded) == (sha256(DATA), len(DATA), None, False)
-    for wrong in ({"sha256": sha256(DATA)}, {"sha256_prefix": "0123abcd"}, {"size": 3}):
+    for wrong in ({"sha256": sha256(DATA)}, {"sha256_prefix": "0123abcd"}, {"md5": md5}, {"size": 3}):
         with pytest.raises(CorruptError, match="not the file that it should be"):
             fetch(path, **wrong)
     assert path.exists(), "a file that is in no cache is not ours to delete"

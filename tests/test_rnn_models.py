@@ -12,6 +12,7 @@ from tests.test_hub_cli import said
 from zoo import checkpoint, hub, models
 from zoo.data.text import kjv
 from zoo.hub.__main__ import main
+from zoo.hub.errors import CorruptError
 from zoo.models import language_model, sampling
 from zoo.models import weights as weights_of
 from zoo.models.charlm import CharLM, stanza_dict
@@ -36,12 +37,19 @@ def load(running, tmp_path):
         path = row.source.removeprefix(f"hf://{repo}/").rpartition("@")[0]
         files = server.repos.setdefault(repo, {})
         files[row.revision] = files.pop(server.add(repo, path, data))
-        return client.call(seen_of, name, inputs, str(tmp_path / "cache"))
+        kept = [str(tmp_path / "cache")]
+        if row.md5:                                # the row's is of Stanza's file, and this is not that file
+            with pytest.raises(CorruptError, match=f"expected {row.md5}"):
+                client.call(seen_of, name, inputs, *kept, row.md5)
+            kept.append(hashlib.md5(data).hexdigest())
+        return client.call(seen_of, name, inputs, *kept)
     return call
 
 
-def seen_of(name, texts, cache):
-    """Runs in the client's process: what there is to see of the model."""
+def seen_of(name, texts, cache, md5=None):
+    """Runs in the client's process: what there is to see of the model; md5 is the row's from now on."""
+    if md5:
+        object.__setattr__(weights_of.get(name), "md5", md5)
     model = hub.load(name, cache_dir=cache, progress=False)
     prompt = texts[0]
     return {"scores": [model.score(text) for text in texts], "embedded": model.embed(texts).numpy(),
@@ -448,7 +456,7 @@ def test_rows_say_what_was_seen():
                            ("backward", "1405948b125b4264fd17509d1b6175ca")):
         row = rows[f"charlm-en-{direction}.1billion"]
         assert row.source == f"hf://stanfordnlp/stanza-en/models/{direction}_charlm/1billion.pt@{commit}"
-        assert md5 in row.note and row is weights_of.get(f"charlm-en-{direction}")
+        assert row.md5 == md5 and row is weights_of.get(f"charlm-en-{direction}")
         for corpus in ("mimic", "pubmed"):
             other = rows[f"charlm-en-{direction}.{corpus}"]
             assert other.revision == "main" and "revision unseen" in other.note
