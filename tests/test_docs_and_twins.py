@@ -14,11 +14,13 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def load(name: str):
-    """A module; those with kernels need Triton, which only Linux has."""
+    """A module; those with kernels need Triton, which only Linux has, and compiled functions Numba, an extra."""
     if name.endswith(("_gpu", "__main__")) or name.startswith("zoo.ops.cuda."):
         if name.endswith("__main__"):
             pytest.skip("a command")
         pytest.importorskip("triton")
+    if name.startswith("zoo.ops.compiled."):
+        pytest.importorskip("numba")
     return importlib.import_module(name)
 
 
@@ -53,7 +55,7 @@ def test_docstring_examples_run(name, tmp_path, monkeypatch):
 def test_examples_are_found():
     """Guards the gate above: a finder that finds nothing never fails."""
     count = sum(len(t.examples) for name in MODULES if not name.endswith(("_gpu", "__main__"))
-                and not name.startswith("zoo.ops.cuda.") for t in doc_tests(importlib.import_module(name)))
+                and not name.startswith(("zoo.ops.cuda.", "zoo.ops.compiled.")) for t in doc_tests(importlib.import_module(name)))
     assert count > 100
 
 
