@@ -55,7 +55,8 @@ def test_docstring_examples_run(name, tmp_path, monkeypatch):
 def test_examples_are_found():
     """Guards the gate above: a finder that finds nothing never fails."""
     count = sum(len(t.examples) for name in MODULES if not name.endswith(("_gpu", "__main__"))
-                and not name.startswith(("zoo.ops.cuda.", "zoo.ops.compiled.")) for t in doc_tests(importlib.import_module(name)))
+                and not name.startswith(("zoo.ops.cuda.", "zoo.ops.compiled."))
+                for t in doc_tests(importlib.import_module(name)))
     assert count > 100
 
 

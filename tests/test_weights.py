@@ -102,7 +102,8 @@ def test_bad_names_say_what_is_near(name, model, words):
 def test_bad_rows():
     good = {"model": "m", "tag": "t", "source": "https://host/file.pth", "licence": "mit", "parameters": 1}
     for wrong, words in (({"sha256": "12"}, "64 hex"), ({"sha256": "g" * 64}, "64 hex"),
-                         ({"sha256_prefix": "12"}, "8 to 63"), ({"md5": "12"}, "32 hex"), ({"source": "hf://a/b/c"}, "hf://, https://"),
+                         ({"sha256_prefix": "12"}, "8 to 63"), ({"md5": "12"}, "32 hex"),
+                         ({"source": "hf://a/b/c"}, "hf://, https://"),
                          ({"source": "http://host/file.pth"}, "hf://, https://")):
         with pytest.raises(ValueError, match=f"Weights: m.t: .*{words}"):
             Weights(**{**good, **wrong})
