@@ -441,13 +441,14 @@ def test_out_of_memory_names_the_largest_live_arrays_their_modules_and_lines():
     import zoo
 
     gc.collect()                                   # what other tests left, of which no line is known
-    model = zoo.nn.Sequential(zoo.nn.Linear(64, 512), zoo.nn.ReLU()).cuda()
+    model = zoo.nn.Sequential(zoo.nn.Linear(64, 2048), zoo.nn.ReLU()).cuda()
     x = zoo.ones(1000, 64).cuda()
     cuda.record_memory_history()
     try:
         kept = model[0](x), model(x)
         by_module = cuda.memory_by_module()
-        recorded = [block for block in cuda.memory_snapshot()[0]["blocks"] if block["frames"]]
+        blocks = [segment["blocks"][0] for segment in cuda.memory_snapshot()]
+        recorded = [block for block in blocks if block["frames"]]
         cuda.set_per_process_memory_fraction((cuda.memory_allocated() + 1000) / cuda.mem_get_info()[1])
         ooms = cuda.memory_stats()["num_ooms"]
         with pytest.raises(cuda.OutOfMemoryError) as caught:
@@ -455,11 +456,11 @@ def test_out_of_memory_names_the_largest_live_arrays_their_modules_and_lines():
     finally:
         cuda.set_per_process_memory_fraction(1.0)
         cuda.record_memory_history(None)
-    assert by_module["1 (ReLU)"] == by_module["the model (Linear)"] == 4 * 512 * 1000
+    assert by_module["1 (ReLU)"] == by_module["the model (Linear)"] == 4 * 2048 * 1000
     assert recorded[0]["frames"][0]["filename"] == __file__ and recorded[0]["size"] == kept[0].array.nbytes
     message = str(caught.value)
     assert "wanted 4,000 bytes" in message and cuda.memory_stats()["num_ooms"] == ooms + 1
-    assert "2.0 MiB (1000, 512) float32 by 1 (ReLU) at " in message and f"{__file__}:" in message
+    assert "7.8 MiB (1000, 2048) float32 by 1 (ReLU) at " in message and f"{__file__}:" in message
     cuda.empty((1000,), np.float32)
     with pytest.raises(ValueError, match="fraction"):
         cuda.set_per_process_memory_fraction(2.0)
