@@ -171,10 +171,10 @@ class prod:
     def dinput(dy, input, y, dim, keepdim):
         from zoo.ops.scan import product_gradient, shift
         shape = input.shape
-        if type(y) is np.ndarray and y.dtype == input.dtype and can_divide(y):
-            return restored(dy * y, shape, dim, keepdim) / input
         if not shape or 0 in shape:
             return spread(dy, shape, dim, keepdim)
+        if type(y) is np.ndarray and y.dtype == input.dtype and can_divide(y):
+            return restored(dy * y, shape, dim, keepdim) / input
         if dim is None:
             flat = reshape(input, (math.prod(shape),))
             return reshape(prod.derivatives["input"](reshape(dy, ()), flat, y, 0, False), shape)
