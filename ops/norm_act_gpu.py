@@ -1,7 +1,7 @@
 """batch_norm_act on the GPU: two passes over channels-last memory each way; other layouts by the ops it is made of."""
 from zoo.ops import norm_act as contract
 from zoo.ops.norm_columns_gpu import Rows
-from zoo.ops.norm_gpu import dense, has_rows, new_with_rows, rows_of
+from zoo.ops.norm_gpu import dense, dense_all, has_rows, new_with_rows, rows_of
 from zoo.ops.shape import cast
 
 
@@ -16,7 +16,7 @@ def batch_norm_act(input, weight=None, bias=None, residual=None, running_mean=No
         mean, var = rows.moments(x)
     else:
         mean, var = (dense(cast(v, moment.dtype)) for v in (running_mean, running_var))
-    weight, bias = (v if v is None else dense(v) for v in (weight, bias))
+    weight, bias = dense_all(weight, bias)
     rest = None if residual is None else rows_of(residual)
     rows.normalize(x, rest, rows_of(y), mean, var, weight, bias, eps, True)
     return y, mean, var
@@ -26,7 +26,7 @@ def batch_norm_act_grad(dy, input, weight, y, mean, var, eps, batch):
     if not has_rows(input):
         return contract.batch_norm_act_grad.decompose(dy, input, weight, y, mean, var, eps, batch)
     x, dx, dz = rows_of(input), new_with_rows(input), new_with_rows(input)
-    weight = weight if weight is None else dense(weight)
-    dweight, dbias = Rows(*x.shape, x).gradients(rows_of(dy), x, rows_of(y), rows_of(dz), rows_of(dx), dense(mean),
-                                                 dense(var), None, None, weight, eps, batch)
+    mean, var, weight = dense_all(mean, var, weight)
+    dweight, dbias = Rows(*x.shape, x).gradients(rows_of(dy), x, rows_of(y), rows_of(dz), rows_of(dx), mean, var, None,
+                                                 None, weight, eps, batch)
     return dx, dweight, dbias, dz

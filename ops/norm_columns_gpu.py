@@ -196,26 +196,35 @@ def combine_rows(dz, x, dx, mean, ca, cb, cc, R, CD, DIV: tl.constexpr, WIDE: tl
     tl.store(dx + rr.to(tl.int64)[:, None] * C + rc[None, :], v.to(dx.dtype.element_ty), mask=inside)
 
 
+def wide_of(dtype):
+    """What is computed in."""
+    return tl.float64 if dtype == float64 else tl.float32
+
+
+def coefficients(plain, weighted, var, dmean, dvar, weight, count: int, eps: float, batch: bool) -> list[DeviceArray]:
+    """dweight, dbias and the three factors of dx from the parts (PARTS, C) of both sums; `count` rows to a channel."""
+    parts, channels = plain.shape
+    found = [cuda.empty((channels,), plain.dtype, plain.device) for _ in range(5)]
+    cuda.launch(coefficients_of_parts, (-(-channels // 16),), plain, weighted, var, dmean, dvar, weight, *found,
+                channels, parts, count, float(eps), BATCH=batch, WIDE=wide_of(plain.dtype), BP=64, BC=16)
+    return found
+
+
 class Rows:
     """The cut of a matrix (R, C) of a dtype into tiles and, for sums, into parts of the rows."""
 
     def __init__(self, rows: int, channels: int, like: DeviceArray):
         self.R, self.C, self.device = rows, channels, like.device
         self.dtype = contract.statistics_dtype(like.dtype)
-        self.wide = tl.float64 if like.dtype == float64 else tl.float32
         self.div = divisor(16 // like.itemsize, channels)
         bc = min(64, max(16, triton.next_power_of_2(channels)))
-        self.options = dict(DIV=self.div, WIDE=self.wide, BR=max(1, min(2048 // bc, triton.next_power_of_2(rows))),
-                            BC=bc)
+        self.options = dict(DIV=self.div, WIDE=wide_of(like.dtype), BC=bc,
+                            BR=max(1, min(2048 // bc, triton.next_power_of_2(rows))))
         self.across = -(-channels // bc)
         blocks = -(-rows // self.options["BR"])
         each = -(-blocks // max(1, min(blocks, PROGRAMS // self.across)))
         self.each = each * self.options["BR"]                        # rows of a part
         self.parts = -(-rows // self.each)
-
-    def small(self, count: int = 1, dtype=None) -> list[DeviceArray]:
-        """Arrays (C,)."""
-        return [cuda.empty((self.C,), dtype or self.dtype, self.device) for _ in range(count)]
 
     def partial(self, dtype) -> list[DeviceArray]:
         """Two arrays (parts, C)."""
@@ -223,7 +232,8 @@ class Rows:
 
     def moments(self, x: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
         """Mean and biased variance of each channel."""
-        (means, squares), (mean, var) = self.partial(float64), self.small(2)
+        means, squares = self.partial(float64)
+        mean, var = (cuda.empty((self.C,), self.dtype, self.device) for _ in "mv")
         cuda.launch(moments_of_rows, (self.across, self.parts), x, means, squares, self.R, self.C // self.div,
                     self.each, **self.options)
         cuda.launch(merge_rows, (-(-self.C // 16),), means, squares, mean, var, self.R, self.C, self.each, self.parts,
@@ -239,12 +249,9 @@ class Rows:
     def gradients(self, dy, x, y, dz, dx, mean, var, dmean, dvar, weight, eps: float, batch: bool) -> list[DeviceArray]:
         """Writes dx and, where y is given, dz, which is dy where y > 0; -> dweight, dbias."""
         plain, weighted = self.partial(self.dtype)
-        dweight, dbias, ca, cb, cc = self.small(5)
         cuda.launch(gradient_of_rows, (self.across, self.parts), dy, x, y, dz, mean, var, plain, weighted, self.R,
                     self.C // self.div, self.each, float(eps), **self.options)
-        cuda.launch(coefficients_of_parts, (-(-self.C // 16),), plain, weighted, var, dmean, dvar, weight, dweight,
-                    dbias, ca, cb, cc, self.C, self.parts, self.R, float(eps), BATCH=batch, WIDE=self.wide, BP=64,
-                    BC=16)
+        dweight, dbias, *factors = coefficients(plain, weighted, var, dmean, dvar, weight, self.R, eps, batch)
         cuda.launch(combine_rows, (self.across * -(-self.R // self.options["BR"]),), dy if y is None else dz, x, dx,
-                    mean, ca, cb, cc, self.R, self.C // self.div, **self.options)
+                    mean, *factors, self.R, self.C // self.div, **self.options)
         return [dweight, dbias]

@@ -14,7 +14,7 @@ from zoo.ops import cuda
 from zoo.ops import norm as contract
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import float64
-from zoo.ops.norm_columns_gpu import Rows
+from zoo.ops.norm_columns_gpu import Rows, coefficients, wide_of
 from zoo.ops.pointwise_gpu import contiguous_copy
 
 TILE = 2048                             # elements of one step
@@ -129,31 +129,6 @@ def gradient_sums(dy, x, mean, var, plain, weighted, R, C, L, sr, sc, groups, RO
     tl.store(weighted + part * C + rc, tl.sum(tl.sum(q, 2), 0) * rstd, mask=channels)
 
 
-@triton.jit(do_not_specialize=["C", "PARTS", "count"])
-def batch_coefficients(plain, weighted, mean, var, dmean, dvar, weight, dweight, dbias, ca, cb, cc, C, PARTS, count,
-                       eps: "fp64", WIDE: tl.constexpr, BC: tl.constexpr):  # noqa: F821
-    """Parts (PARTS, C) added up: dweight, dbias, and ca, cb, cc (C,) of `combine_channels`. Grid: (ceil(C / BC),)."""
-    rc = tl.program_id(0) * BC + tl.arange(0, BC)
-    channels = rc < C
-    s = tl.zeros((BC,), WIDE)
-    q = tl.zeros((BC,), WIDE)
-    for p in range(0, PARTS):
-        s += tl.load(plain + p * C + rc, mask=channels, other=0.0)
-        q += tl.load(weighted + p * C + rc, mask=channels, other=0.0)
-    rstd = 1 / tl.sqrt(tl.load(var + rc, mask=channels, other=1.0).to(WIDE) + eps.to(WIDE))
-    a = rstd
-    if weight is not None:
-        a = a * tl.load(weight + rc, mask=channels, other=0.0).to(WIDE)
-    n = count.to(WIDE)
-    b = tl.load(dvar + rc, mask=channels, other=0.0).to(WIDE) * 2 / n - a * rstd * q / n
-    c = tl.load(dmean + rc, mask=channels, other=0.0).to(WIDE) / n - a * s / n
-    tl.store(dweight + rc, q, mask=channels)
-    tl.store(dbias + rc, s, mask=channels)
-    tl.store(ca + rc, a, mask=channels)
-    tl.store(cb + rc, b, mask=channels)
-    tl.store(cc + rc, c, mask=channels)
-
-
 @triton.jit(do_not_specialize=["R", "C", "L", "groups"])
 def combine_channels(dy, x, dx, mean, ca, cb, cc, R, C, L, sr, sc, groups, WIDE: tl.constexpr, BR: tl.constexpr,
                      BC: tl.constexpr, BL: tl.constexpr):
@@ -202,63 +177,38 @@ def dense(x: DeviceArray) -> DeviceArray:
     return x if x.is_contiguous else contiguous_copy(x)
 
 
-def _channels_last(x: DeviceArray) -> bool:
-    """Do the channels of x (N, C, ...) lie side by side, and everything else in order?"""
-    if x.ndim < 3 or x.is_contiguous:
-        return False
-    return x.view((x.shape[0], *x.shape[2:], x.shape[1]), (x.strides[0], *x.strides[2:], x.strides[1])).is_contiguous
+def dense_all(*xs: DeviceArray | None) -> list:
+    return [x if x is None else dense(x) for x in xs]
 
 
-def _blocked(x: DeviceArray, last: bool) -> tuple[DeviceArray, Layout]:
+def _blocked(x: DeviceArray) -> tuple[DeviceArray, Layout]:
     """x in order of memory, and what lies where."""
     n, c, length = x.shape[0], x.shape[1], math.prod(x.shape[2:])
-    if last:
-        x = x if _channels_last(x) else _reordered(x)
-        return x, Layout(n * length, c, 1, c, 1)
     return dense(x), Layout(n, c, length, c * length, length)
 
 
-def _reordered(x: DeviceArray) -> DeviceArray:
-    """A copy with channels last in memory."""
+def _channels_at_end(x: DeviceArray) -> DeviceArray:
+    """(N, C, ...) seen as (N, ..., C)."""
     order = (0, *range(2, x.ndim), 1)
-    return _like_last(contiguous_copy(x.view(tuple(x.shape[d] for d in order), tuple(x.strides[d] for d in order))))
-
-
-def _like_last(y: DeviceArray) -> DeviceArray:
-    """(N, ..., C) seen as (N, C, ...)."""
-    return y.view((y.shape[0], y.shape[-1], *y.shape[1:-1]), (y.strides[0], y.strides[-1], *y.strides[1:-1]))
-
-
-def _new_like(x: DeviceArray, last: bool) -> DeviceArray:
-    if last:
-        return _like_last(cuda.empty((x.shape[0], *x.shape[2:], x.shape[1]), x.dtype, x.device))
-    return cuda.empty(x.shape, x.dtype, x.device)
-
-
-def _factors(*xs: DeviceArray | None) -> list:
-    return [x if x is None else dense(x) for x in xs]
+    return x.view(tuple(x.shape[d] for d in order), tuple(x.strides[d] for d in order))
 
 
 def has_rows(x: DeviceArray) -> bool:
     """Do the channels of x (N, C, ...) lie side by side, several of them, as the columns of a matrix?"""
-    order = (0, *range(2, x.ndim), 1)
-    last = x.view(tuple(x.shape[d] for d in order), tuple(x.strides[d] for d in order))
-    return x.size > 0 and x.shape[1] > 1 and last.is_contiguous
+    return x.size > 0 and x.shape[1] > 1 and _channels_at_end(x).is_contiguous
 
 
 def rows_of(x: DeviceArray) -> DeviceArray:
     """The matrix (N * ..., C) of x (N, C, ...), which is copied unless its channels lie side by side."""
-    x = x if has_rows(x) else dense(x) if x.ndim == 2 else _reordered(x)
-    return x.view((x.size // x.shape[1], x.shape[1]), (x.shape[1], 1))
+    c = x.shape[1]
+    return dense(_channels_at_end(x)).view((x.size // c, c), (c, 1))
 
 
 def new_with_rows(x: DeviceArray) -> DeviceArray:
     """An array like x with its channels side by side."""
-    return _new_like(x, x.ndim > 2)
-
-
-def wide_of(dtype):
-    return tl.float64 if dtype == float64 else tl.float32
+    n, c, *sizes = x.shape
+    y = cuda.empty((n, *sizes, c), x.dtype, x.device)
+    return y.view(x.shape, (y.strides[0], y.strides[-1], *y.strides[1:-1]))
 
 
 def moments(x: DeviceArray, layout: Layout) -> tuple[DeviceArray, DeviceArray]:
@@ -281,7 +231,7 @@ def _grid_of(layout: Layout, tile: dict) -> tuple[int, int]:
 
 def applied(x, y, layout: Layout, mean, var, weight, bias, eps: float, groups: int = 1, factors: int = 0):
     tile = layout.tile()
-    weight, bias = _factors(weight, bias)
+    weight, bias = dense_all(weight, bias)
     cuda.launch(normalize_channels, _grid_of(layout, tile), x, y, mean, var, weight, bias, *layout, layout.sr,
                 layout.sc, groups, factors or layout.C, float(eps), WIDE=wide_of(x.dtype), **tile)
     return y
@@ -308,18 +258,17 @@ def combine(dy, x, dx, layout: Layout, mean, ca, cb, cc, groups: int = 1):
 def batch_norm_train(input, weight=None, bias=None, eps=1e-5):
     _, moment, _ = contract.batch_norm_train.check(input, weight, bias, eps)
     if has_rows(input):
-        x, y, (weight, bias) = rows_of(input), new_with_rows(input), _factors(weight, bias)
+        x, y, (weight, bias) = rows_of(input), new_with_rows(input), dense_all(weight, bias)
         rows = Rows(*x.shape, x)
         mean, var = rows.moments(x)
         rows.normalize(x, None, rows_of(y), mean, var, weight, bias, eps, False)
         return y, mean, var
-    last = _channels_last(input)
-    y = _new_like(input, last)
+    y = cuda.empty(input.shape, input.dtype, input.device)
     if not input.size:
         nan = cuda.empty(moment.shape, moment.dtype, input.device)
         cuda.fill_bytes(nan, 0xFF)
         return y, nan, nan
-    x, layout = _blocked(input, last)
+    x, layout = _blocked(input)
     mean, var = moments(x, layout)
     return applied(x, y, layout, mean, var, weight, bias, eps), mean, var
 
@@ -327,34 +276,28 @@ def batch_norm_train(input, weight=None, bias=None, eps=1e-5):
 def batch_norm_eval(input, mean, var, weight=None, bias=None, eps=1e-5):
     contract.batch_norm_eval.check(input, mean, var, weight, bias, eps)
     if has_rows(input):
-        x, y, (weight, bias) = rows_of(input), new_with_rows(input), _factors(weight, bias)
+        x, y, (weight, bias) = rows_of(input), new_with_rows(input), dense_all(weight, bias)
         Rows(*x.shape, x).normalize(x, None, rows_of(y), dense(mean), dense(var), weight, bias, eps, False)
         return y
-    last = _channels_last(input)
-    x, layout = _blocked(input, last)
-    y = _new_like(input, last)
+    x, layout = _blocked(input)
+    y = cuda.empty(input.shape, input.dtype, input.device)
     return applied(x, y, layout, dense(mean), dense(var), weight, bias, eps) if y.size else y
 
 
 def batch_norm_train_grad(dy, dmean, dvar, input, weight, mean, var, eps):
     if has_rows(input):
         x, g, dx = rows_of(input), rows_of(dy), new_with_rows(input)
-        mean, var, dmean, dvar, weight = _factors(mean, var, dmean, dvar, weight)
+        mean, var, dmean, dvar, weight = dense_all(mean, var, dmean, dvar, weight)
         rows = Rows(*x.shape, x)
         return dx, *rows.gradients(g, x, None, None, rows_of(dx), mean, var, dmean, dvar, weight, eps, True)
-    last = _channels_last(input)
-    dx = _new_like(input, last)
-    C, device = input.shape[1], input.device
-    dtype = contract.statistics_dtype(input.dtype)
-    dweight, dbias, ca, cb, cc = (cuda.empty((C,), dtype, device) for _ in range(5))
+    dx = cuda.empty(input.shape, input.dtype, input.device)
     if not input.size:
+        dweight, dbias = (cuda.empty(mean.shape, contract.statistics_dtype(input.dtype), input.device) for _ in "wb")
         cuda.fill_bytes(dweight)
         cuda.fill_bytes(dbias)
         return dx, dweight, dbias
-    (x, layout), (g, _) = _blocked(input, last), _blocked(dy, last)
-    mean, var, dmean, dvar = map(dense, (mean, var, dmean, dvar))
+    (x, layout), (g, _) = _blocked(input), _blocked(dy)
+    mean, var, dmean, dvar, weight = dense_all(mean, var, dmean, dvar, weight)
     plain, weighted = sums_of_gradient(g, x, layout, mean, var, eps)
-    cuda.launch(batch_coefficients, (-(-C // 128),), plain, weighted, mean, var, dmean, dvar,
-                weight if weight is None else dense(weight), dweight, dbias, ca, cb, cc, C, plain.shape[0],
-                input.size // C, float(eps), WIDE=wide_of(x.dtype), BC=128)
-    return combine(g, x, dx, layout, mean, ca, cb, cc), dweight, dbias
+    dweight, dbias, *factors = coefficients(plain, weighted, var, dmean, dvar, weight, x.size // mean.size, eps, True)
+    return combine(g, x, dx, layout, mean, *factors), dweight, dbias

@@ -67,3 +67,13 @@ def running():
     yield server, client
     client.close()
     server.close()
+
+
+@pytest.fixture(params=[1, 2, 3])
+def count(request):
+    """With so many threads; before and after, those that the tests have."""
+    from zoo.ops import threads
+    before = threads.get_num_threads()
+    threads.set_num_threads(request.param)
+    yield request.param
+    threads.set_num_threads(before)

@@ -30,15 +30,6 @@ def near(a, b, tolerance=1e-6):
     assert a.shape == b.shape and np.abs(a - b).max() <= tolerance * max(1, np.abs(b).max())
 
 
-@pytest.fixture(params=[1, 2, 3])
-def count(request):
-    """With so many threads; before and after, those that the tests have."""
-    before = threads.get_num_threads()
-    threads.set_num_threads(request.param)
-    yield request.param
-    threads.set_num_threads(before)
-
-
 # -- elementwise
 
 @pytest.mark.parametrize("size", [1, 16, 37, 4096])

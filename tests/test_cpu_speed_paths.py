@@ -44,15 +44,6 @@ TOLERANCE = {"float64": 1e-12, "float32": 3e-6}     # of the largest result
 TILED = 3e-5                                        # Winograd loses a digit, see conv_cpu_winograd.py
 
 
-@pytest.fixture(params=[1, 2, 3])
-def count(request):
-    """With so many threads; before and after, those that the tests have."""
-    before = threads.get_num_threads()
-    threads.set_num_threads(request.param)
-    yield request.param
-    threads.set_num_threads(before)
-
-
 def close(a, b, tolerance):
     assert a.shape == b.shape
     assert np.abs(a - b).max() <= tolerance * np.abs(b).max()
