@@ -1,4 +1,5 @@
 """README's promises: its Python runs as it stands there, its commands are two and set up what they need."""
+import doctest
 import re
 import subprocess
 import sys
@@ -36,6 +37,13 @@ def test_the_new_op_works(tmp_path):
                    env={"PYTHONPATH": f"{ROOT}:{tmp_path}"})
 
 
+def test_the_tour_runs():
+    """docs/how-it-works.md: its sessions as they stand there."""
+    options = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    failed, run = doctest.testfile(str(ROOT / "docs/how-it-works.md"), module_relative=False, optionflags=options)
+    assert run > 20 and not failed
+
+
 def test_two_commands_set_up_everything():
     commands = [line for block in blocks("sh") for line in block.splitlines() if line.strip()]
     assert len(commands) == 2
@@ -46,7 +54,7 @@ def test_two_commands_set_up_everything():
 
 def test_paths_in_the_documents_exist():
     """A path that a document names in backticks is there."""
-    for name in ("README.md", "CONTRIBUTING.md"):
+    for name in ("README.md", "CONTRIBUTING.md", "docs/how-it-works.md"):
         text = (ROOT / name).read_text()
         for path in re.findall(r"`([\w./-]+\.(?:py|md|npz|toml)|\.ci/run|[\w-]+(?:/[\w-]+)*/)`", text):
             if path not in EXAMPLES:
