@@ -129,6 +129,8 @@ class Kernel:
         arguments = self.named(args)
         if record.path:
             record.add(self, arguments)
+        if record.listener is not None:
+            record.listener(self, grid, arguments)
         if mode.dry:
             return
         from zoo.ops.cuda import interpreter

@@ -52,12 +52,17 @@ class HostMemory:
 
 
 class DryMemory:
-    """An address without memory, for launches that are only recorded; it reads as zeros."""
+    """An address without memory, for launches that are only recorded; it is counted, and reads as zeros."""
 
     __slots__ = ("device", "nbytes", "pointer")
 
     def __init__(self, nbytes: int, device: int):
         self.pointer, self.nbytes, self.device = ALIGNMENT, nbytes, device
+        ledger.accounts[device].add(nbytes)
+
+    def __del__(self):
+        if ledger is not None:
+            ledger.accounts[self.device].remove(self.nbytes)
 
     def array(self, pointer, shape, strides, dtype) -> np.ndarray:
         """Zeros of that shape."""

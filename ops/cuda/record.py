@@ -7,6 +7,7 @@ kernel, the class of every argument, the constexprs and the options. scripts/com
 import contextlib
 import json
 import os
+from collections.abc import Callable
 from importlib import import_module
 
 import numpy as np
@@ -17,6 +18,7 @@ from zoo.ops.cuda.array import DeviceArray
 path = os.environ.get("ZOO_RECORD", "")
 modules = "zoo."
 seen: set[str] = set()
+listener: Callable | None = None  # asked about every launch of the interpreter: (kernel, grid, arguments by name)
 
 
 def start(where: str, prefix: str = "zoo."):
@@ -42,6 +44,17 @@ def dry_run(where: str):
     finally:
         start(*before[:2])
         mode.dry = before[2]
+
+
+@contextlib.contextmanager
+def listening(hear: Callable):
+    """Inside, `hear(kernel, grid, arguments by name)` is called for every launch, before it runs."""
+    global listener
+    before, listener = listener, hear
+    try:
+        yield
+    finally:
+        listener = before
 
 
 def add(kernel, arguments):
