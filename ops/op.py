@@ -96,6 +96,18 @@ class Op:
     def __repr__(self):
         return f"<op {self.name}({', '.join(self.parameters)})>"
 
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """What inspect.signature, help and IDEs show: the parameters by torch's names, and out."""
+        kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] * len(self.parameters)
+        if self.variadic:
+            kinds[-1] = inspect.Parameter.VAR_POSITIONAL
+        of_user = {"x": "input", "a": "input", "b": "other"}
+        found = [inspect.Parameter(of_user.get(name, name), kind, default=default)
+                 for name, kind, default in zip(self.parameters, kinds, self.defaults, strict=True)]
+        out = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+        return inspect.Signature([*found, out])
+
     def array_handler(self) -> Callable:
         """Straight to NumPy, if nobody else takes part in the call."""
         space = dict(forward=self.forward, handler=self.handler, PLAIN=PLAIN)
