@@ -115,6 +115,7 @@ def in_place(name: str, function):
         return write(self, function(before(self), *args, **options), f"{name}_")
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"In place: `{name}`, with the result in this tensor's memory."
+    method.__wrapped__ = function                        # inspect.signature and IDEs show its parameters
     return method
 
 
@@ -275,12 +276,12 @@ def viewable(method):
 
 def reshaped_in_place(name: str, function):
     """`x.t_()`, `x.squeeze_()` ...: x becomes that view of itself."""
-    def method(self, *args):
+    def method(self, *args, **options):
         if MODE.grad and self.requires_grad and self.node is None:
             raise GradError(f"{name}_: a leaf Variable that requires grad is being used in an in-place operation")
         alias = wrap(self.array, self.node)
         alias.clock = self.clock
-        out = function(alias, *args)
+        out = function(alias, *args, **options)
         self.array = out.array
         if self.node is not None:
             self.node = out.node
@@ -290,4 +291,5 @@ def reshaped_in_place(name: str, function):
         return self
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"In place: `{name}`, of the same memory."
+    method.__wrapped__ = function
     return method

@@ -31,7 +31,7 @@ def method_of(name: str, function):
 
         def method(self, *args, **options):
             return op(self, *args, **options)
-        method.__name__, method.__doc__ = name, op.__doc__
+        method.__name__, method.__doc__, method.__wrapped__ = name, op.__doc__, op
         return method
     return numpy_names(function)
 
