@@ -231,7 +231,8 @@ def make_plan(op: Op, wanted: int, names: tuple[str, ...]) -> Plan:
     arrays = eval(body, {**space, **{k: d.forward if isinstance(d, Op) else d for k, d in table.items()}})
     bare = eval(f"lambda {head}: ({''.join(bare_calls)})",
                 {**space, **{k: getattr(d, "bare", None) or getattr(d, "forward", d) for k, d in table.items()}})
-    saved = "(" + "".join(f"{spell(n, star, names, fixed)}, " for n in reads) + ")"
+    optional = {p for p, d in zip(op.parameters, op.defaults, strict=True) if d is None}
+    saved = "(" + "".join(f"{spell(n, star, names, fixed, optional)}, " for n in reads) + ")"
     edges = "(" + "".join(f"{names[i]}.node or {names[i]}, " for i in chosen) + ")"
     outputs = tuple((k, op.tracked.index(n)) for k, n in enumerate(reads) if n in op.tracked)
     arguments = ", ".join((*names, *(y for y in op.outputs if y not in names)))
@@ -253,12 +254,14 @@ def parameters_of(derivative: Callable) -> tuple[str, ...]:
     return tuple(n for n, d in zip(names, defaults, strict=True) if d is inspect.Parameter.empty)
 
 
-def spell(name: str, star: str | None, names: tuple[str, ...], fixed: int) -> str:
-    """How a saved value is written: `x`, the shape of x for `x_shape`, and for *xs the tuple of them."""
+def spell(name: str, star: str | None, names: tuple[str, ...], fixed: int, optional: set[str]) -> str:
+    """How a saved value is written: `x`, the shape of x (or None) for `x_shape`, and for *xs the tuple of them."""
     shape = name.endswith("_shape") and name not in names          # layer_norm has an option normalized_shape
     base = name[:-6] if shape else name
     if base == star:
         return "(" + "".join(f"{n}.shape, " if shape else f"{n}, " for n in names[fixed:]) + ")"
+    if shape and base in optional:
+        return f"(None if {base} is None else {base}.shape)"
     return f"{base}.shape" if shape else name
 
 
