@@ -44,7 +44,7 @@ def test_creation_equals_torch(case):
     np.testing.assert_allclose(got.float().numpy(), want.float().numpy(), rtol=1e-6)
 
 
-@pytest.mark.interpret
+@pytest.mark.cuda
 @pytest.mark.parametrize("case", range(len(CASES + RANDOM)))
 def test_the_same_bits_on_the_device(case):
     """Promise 2: integers and uniforms are equal bit for bit."""
@@ -57,7 +57,7 @@ def test_the_same_bits_on_the_device(case):
     np.testing.assert_array_equal(device.cpu().numpy(), cpu.numpy())
 
 
-@pytest.mark.interpret
+@pytest.mark.cuda
 @pytest.mark.parametrize("dtype", [zoo.float32, zoo.float64, zoo.bfloat16])
 def test_normals_agree_on_the_device(dtype):
     zoo.manual_seed(11)

@@ -8,7 +8,7 @@ from zoo.ops.dtypes import float16, float32, float64
 from zoo.ops.norm import batch_norm_eval, batch_norm_train, batch_norm_train_grad
 from zoo.ops.norm_act import batch_norm_act, batch_norm_act_grad
 
-pytestmark = pytest.mark.interpret
+pytestmark = pytest.mark.cuda
 SHAPES = [(3, 8, 5, 5), (5, 70, 3, 4), (9, 5, 4), (130, 12)]    # rows and channels: within a tile, beyond one, odd
 
 

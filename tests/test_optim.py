@@ -330,7 +330,7 @@ def test_wrong_arguments(call, kind, words):
         call()
 
 
-@pytest.mark.interpret
+@pytest.mark.cuda
 @pytest.mark.parametrize(
     "name, options", [*((n, o) for n, o, _ in ROWS if n != "Muon"), ("Lion", {"weight_decay": 0.1})]
 )

@@ -142,7 +142,7 @@ def test_sam_is_the_papers(adaptive):
     assert again.state[params[0]]["momentum_buffer"].shape == (3,)
 
 
-@pytest.mark.interpret
+@pytest.mark.cuda
 @pytest.mark.parametrize("name", ["LAMB", "Muon", "LBFGS"])
 def test_tensor_programs_run_on_the_device(name):
     """Those that are no rule of the kernel take the same steps on both devices; Muon's iteration is bfloat16 there."""

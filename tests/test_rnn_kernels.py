@@ -1,4 +1,4 @@
-"""Recurrent kernels in the interpreter: by steps in many programs and as one loop; how work is cut for a real GPU."""
+"""Recurrent kernels beside NumPy: by steps in many programs and as one loop; how work is cut for a real GPU."""
 import numpy as np
 import pytest
 
@@ -48,7 +48,7 @@ def compare(op, args, dtype):
         assert np.abs(got.astype(np.float64) - want).max(initial=0) <= 10 * TOLERANCE[dtype.name] * scale
 
 
-@pytest.mark.interpret
+@pytest.mark.cuda
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("op", ["rnn_tanh", "rnn_relu", "lstm", "gru"])
 @pytest.mark.parametrize("dtype", [float16, float32, float64], ids=str)
@@ -64,7 +64,7 @@ def test_steps_in_many_programs_equal_numpy(op, reverse, dtype, monkeypatch):
     compare(*gradients(op, args, ys, reverse), dtype)
 
 
-@pytest.mark.interpret
+@pytest.mark.cuda
 @pytest.mark.parametrize("resident", [False, True])
 @pytest.mark.parametrize("op", ["rnn_tanh", "lstm", "gru"])
 def test_one_loop_equals_numpy(op, resident, monkeypatch):

@@ -234,7 +234,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
         load(tmp_path / "nothing")
 
 
-@pytest.mark.interpret
+@pytest.mark.cuda
 def test_devices(tmp_path):
     path = tmp_path / "cuda.safetensors"
     save({"w": zoo.arange(4).to("cuda"), "c": zoo.ones(1)}, path)
@@ -255,7 +255,7 @@ def test_a_file_from_a_gpu_on_a_machine_without_one():
             load(io.BytesIO(data))
 
 
-@pytest.mark.interpret
+@pytest.mark.cuda
 def test_devices_in_torchs_format(tmp_path):
     w = zoo.arange(4).to("cuda")
     save({"w": w, "tied": w, "c": zoo.ones(1)}, tmp_path / "cuda.pt")

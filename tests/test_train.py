@@ -78,7 +78,7 @@ def test_other_optimizers_learn(tmp_path, optimizer):
     assert losses[-1] < losses[0]
 
 
-@pytest.mark.interpret
+@pytest.mark.cuda
 def test_on_the_gpus_kernels(tmp_path):
     """One step on the interpreter device gives the CPU's loss and, but for rounding, its weights."""
     one = ("--limit", "8", "--batch-size", "8", "--epochs", "1", "--width", "2")
@@ -90,7 +90,7 @@ def test_on_the_gpus_kernels(tmp_path):
         np.testing.assert_allclose(ours[key].numpy(), value.numpy(), rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.interpret
+@pytest.mark.cuda
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--amp", "fp16", "--accumulate", "2", "--epochs", "2")])
 def test_graphs_give_the_same_bits(tmp_path, options):

@@ -185,7 +185,7 @@ def test_mixed_precision_goes_on_bit_for_bit(amp):
     assert one == other
 
 
-@pytest.mark.interpret
+@pytest.mark.cuda
 def test_on_the_gpus_kernels_it_goes_on_bit_for_bit(tmp_path, monkeypatch):
     options = ["--width", "1", "--limit", "8", "--batch-size", "4", "--epochs", "1", "--no-report", "--device", "cuda"]
     whole = train(tmp_path / "whole", *options, "--ema", "0.5")

@@ -51,6 +51,16 @@ def variants(lib: Any, case: Any, mode: str) -> Any:
     return lib.compile(call, mode="max-autotune")
 
 
+def recorded(section: str, path: Path) -> None:
+    """Adds the launches of zoo's cases to a file, for scripts/compile_kernels.py: nothing is computed or allocated."""
+    import zoo
+    from zoo.ops.cuda import record
+
+    with record.dry_run(str(path)):
+        for case in SECTIONS[section](False):
+            case.make(zoo)()
+
+
 def row_of(ms: list[float]) -> dict:
     return {"ms": quantile(ms, 0.5), "p10": quantile(ms, 0.1), "p90": quantile(ms, 0.9)}
 
@@ -61,8 +71,11 @@ def main() -> None:
     parser.add_argument("--section", choices=list(SECTIONS), required=True)
     parser.add_argument("--mode", choices=["eager", "recorded"], default="eager")
     parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--record", action="store_true", help="only write down zoo's launches (ZOO_INTERPRET=1)")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
+    if args.record:
+        return recorded(args.section, args.out)
     lib = importlib.import_module(args.library)
     if args.library == "torch":
         lib.backends.cudnn.benchmark = True

@@ -1,0 +1,210 @@
+"""The 30 minutes of a lent GPU as three commands: correctness, tile configs, benchmarks. docs/gpu-session.md has them.
+
+    ZOO_INTERPRET=1 python scripts/gpu_session.py prepare      # here: .gpu/ is what the commands carry
+    python scripts/gpu_session.py check --out DIR              # there, where nothing is installed and nothing is kept:
+    python scripts/gpu_session.py tune --out DIR
+    python scripts/gpu_session.py bench --out DIR
+    python scripts/gpu_session.py take DIR                     # here: tables and results into the tree, to be committed
+
+A session is a list of steps, the most valuable first, each in a process group of its own with a limit, within --budget
+seconds in all: one that hangs or dies costs only itself, and one for which no time is left is named. After each step
+DIR has SESSION.json, the steps' verdicts, and SESSION.tar.gz, all that they wrote. `--only` takes up what was left out.
+With ZOO_INTERPRET=1 the same steps run on the interpreter in tiny shapes, which checks this script.
+"""
+import argparse
+import filecmp
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from gpu_check import CARRIED, INTERPRETING, ROOT, SECTIONS, environment, installed, verdict_of
+from limited import limited
+
+BENCH = ROOT / "scripts" / "bench"
+LAUNCHES = CARRIED / "launches.jsonl"
+RESERVE = 15                             # seconds of the budget for the end: the archive, the verdicts
+MINIMUM = 15                             # seconds below which no step is begun
+TINY = ["--tiny"] * INTERPRETING
+NEEDED = ("numpy", "ml_dtypes", "safetensors", "huggingface_hub", "filelock", "tqdm", "Pillow", "triton",
+          "cuda-bindings", "pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "mpmath")
+
+
+class Step(NamedTuple):
+    """args: of Python, with {out} for the session's folder, {limit} for the step's seconds. limit: at most."""
+
+    name: str
+    limit: float
+    args: list[str]
+
+
+def checked(part: str, limit: float) -> Step:
+    """A part of gpu_check.py, which ends by itself a little before the step's limit."""
+    return Step(part, limit, ["scripts/gpu_check.py", "--only", part, "--limit", "{limit}", "--out", "{out}"])
+
+
+def tuned(name: str, kind: str, limit: float, each: float) -> Step:
+    """Configs of one op and kind; `each`: seconds of a case. The table grows from step to step."""
+    args = ["-m", "zoo.ops.tune", name, "--kinds", kind, "--seconds", str(each), "--out", "{out}/table.json", *TINY]
+    return Step(f"{name}-{kind}", limit, [*args, *["--most", "2", "--repeats", "2"] * INTERPRETING])
+
+
+def compiled(limit: float) -> Step:
+    """All launches of the benchmark into Triton's cache, side by side: later steps then time kernels, not compilers."""
+    args = ["scripts/compile_kernels.py", "--arch", "90", "--workers", str(os.cpu_count() or 1), "--most",
+            "1" if INTERPRETING else "0", "--report", "{out}/compiled.json", str(LAUNCHES)]
+    return Step("compiled", limit, args)
+
+
+MACHINE = Step("machine", 60, ["scripts/gpu_session.py", "machine", "--out", "{out}"])
+SESSIONS = {
+    "check": [MACHINE, checked("suite", 120), checked("ops", 150), checked("kernels", 150), checked("graphs", 60),
+              checked("digits", 90), compiled(120)],
+    "tune": [MACHINE, tuned("gemm", "half", 200, 7), tuned("conv", "half", 260, 7), tuned("gemm", "tf32", 120, 4),
+             tuned("conv", "tf32", 120, 3)],
+    "bench": [MACHINE, compiled(90), *(checked(f"bench-{name}", limit) for name, limit in zip(
+        ("training", "inference", "gemm", "conv", "recurrent", "layers", "optimizers"),
+        (200, 160, 60, 120, 40, 60, 30), strict=True))],
+}
+assert {f"bench-{name}" for name in SECTIONS} < {step.name for step in SESSIONS["bench"]}
+
+
+def prepare() -> int:
+    """Writes what a machine without git needs: the commit, and the launches of the benchmark for its compiler."""
+    if not INTERPRETING:
+        print("gpu_session: prepare records launches in the interpreter: ZOO_INTERPRET=1", file=sys.stderr)
+        return 2
+    CARRIED.mkdir(exist_ok=True)
+    git = ["git", "-C", str(ROOT)]
+    changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    (CARRIED / "commit").write_text(head + (" with changes" if changed else ""))
+    LAUNCHES.unlink(missing_ok=True)
+    for section in SECTIONS:
+        subprocess.run([sys.executable, BENCH / "gpu_section.py", "--library", "zoo", "--section", section, "--out",
+                        LAUNCHES, "--record"], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    count = len(set(LAUNCHES.read_text().splitlines()))
+    print(f"{CARRIED}: commit {head[:9]}{' with changes' * bool(changed)}, {count} launches")
+    return 0
+
+
+def machine(out: Path) -> int:
+    """Writes which GPU and which versions there are; 1 if a package is missing, which the command has to carry."""
+    sys.path.insert(0, str(ROOT))
+    versions = {name: installed(name) for name in NEEDED}
+    missing = [name for name, version in versions.items() if version is None]
+    smi = shutil.which("nvidia-smi")
+    found = {**environment(), "packages": versions, "cores": os.cpu_count(),
+             "nvidia-smi": subprocess.run([smi], capture_output=True, text=True).stdout if smi else ""}
+    (out / "machine.json").write_text(json.dumps(found, indent=1))
+    print(", ".join(f"{k} {v}" for k, v in {**versions, "gpu": found["gpu"]}.items()))
+    print(f"missing: {', '.join(missing)}" if missing else f"{found['gpu']}, commit {found['commit'][:9]}")
+    return int(bool(missing))
+
+
+def session(name: str, only: list[str], budget: float, out: Path) -> int:
+    """Runs the steps of a session; 1 if one of them failed or was left out."""
+    end, results = time.monotonic() + budget - RESERVE, []
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for step in SESSIONS[name]:
+            if only and step.name not in only:
+                continue
+            left = min(step.limit, end - time.monotonic())
+            results.append(left_out(step) if left < MINIMUM else ran(step, left, Path(folder)))
+            (Path(folder) / f"{name}.json").write_text(json.dumps(results, indent=1))
+            keep(name, Path(folder), out)
+            print("{name:18s} {word:8s} {seconds:6.1f} s  {verdict}".format(**results[-1]), flush=True)
+    return int(any(r["status"] for r in results))
+
+
+def left_out(step: Step) -> dict:
+    return {"name": step.name, "status": 125, "seconds": 0.0, "word": "LEFT OUT", "verdict": f"--only {step.name}"}
+
+
+def ran(step: Step, seconds: float, folder: Path) -> dict:
+    """One step, its verdict, and the end of what it printed where it failed."""
+    log = folder / f"{step.name}.step.log"
+    args = [sys.executable, *(a.format(out=folder, limit=seconds - 5) for a in step.args)]
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    status, took = limited(args, seconds, log, ROOT, PYTHONPATH=paths, PYTHONUNBUFFERED="1")
+    output = log.read_text(errors="replace")
+    if status:
+        print(output[-2000:])
+    lines = [line for line in output.splitlines() if line.strip()]
+    word = {0: "ok", 124: "TOO LONG"}.get(status, "FAILED")
+    return {"name": step.name, "status": status, "seconds": took, "word": word,
+            "verdict": verdict_of(output) or "".join(lines[-1:])[:160]}
+
+
+def keep(name: str, folder: Path, out: Path) -> None:
+    """What there is so far, under names that replace the last ones at once: the next step may not end."""
+    archive = out / f"{name}.tar.gz"
+    with tarfile.open(f"{archive}.new", "w:gz") as tar:
+        tar.add(folder, arcname=name)
+    os.replace(f"{archive}.new", archive)
+    shutil.copy(folder / f"{name}.json", out)
+
+
+def take(folder: Path, root: Path = ROOT) -> int:
+    """Unpacks what came back, puts the table and the results in their places, and says which files are new.
+
+    Args:
+        folder: with the archives. root: of the tree that gets them.
+    """
+    for archive in sorted(folder.glob("*.tar.gz")):
+        with tempfile.TemporaryDirectory() as made:
+            with tarfile.open(archive) as tar:
+                tar.extractall(made, filter="data")
+            inside = Path(made) / archive.name.removesuffix(".tar.gz")
+            if json.loads((inside / "machine.json").read_text())["gpu"] == "interpreter":
+                print(f"{archive}: times of the interpreter mean nothing, nothing is taken", file=sys.stderr)
+                return 2
+            for source, place in places(inside, root):
+                if not (place.exists() and filecmp.cmp(source, place, shallow=False)):
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(source, place)
+                    print(f"{archive.name}: {place.relative_to(root)}")
+    return 0
+
+
+def places(inside: Path, root: Path) -> list[tuple[Path, Path]]:
+    """(file of a session, its place in the tree)."""
+    results = root / "scripts" / "bench" / "results" / "gpu"
+    found = [(inside / name, results / name) for name in ("gpu.json", "roofline.svg", f"{inside.name}.json")]
+    found.append((inside / "machine.json", results / f"{inside.name}-machine.json"))
+    if (table := inside / "table.json").exists():
+        family = json.loads(table.read_text())["family"]
+        found.append((table, root / "ops" / "gpu_configs" / f"{family}.json"))
+    return [(source, place) for source, place in found if source.exists()]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("prepare", help="here, before")
+    commands.add_parser("machine", help="a step").add_argument("--out", type=Path, required=True)
+    commands.add_parser("take", help="here, after").add_argument("folder", type=Path)
+    for name, steps in SESSIONS.items():
+        command = commands.add_parser(name, help=", ".join(step.name for step in steps))
+        command.add_argument("--only", nargs="+", choices=[step.name for step in steps], default=[])
+        command.add_argument("--budget", type=float, default=480, help="seconds in all")
+        command.add_argument("--out", type=Path, required=True, help="two files come back in it")
+    args = parser.parse_args()
+    if args.command == "prepare":
+        return prepare()
+    if args.command == "machine":
+        return machine(args.out)
+    if args.command == "take":
+        return take(args.folder)
+    return session(args.command, args.only, args.budget, args.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
