@@ -14,7 +14,8 @@ from zoo.ops.gpu_configs import Config
 def test_tuner_writes_rows_that_hold_for_what_it_measured(tmp_path, monkeypatch, capsys):
     """Wrong candidates and those that fail are left out; a second run replaces the rows of the first."""
     from zoo.ops.tune import __main__ as tune
-    real, seen = tune.candidates, []
+    from zoo.ops.tune import cases
+    real, seen = cases.candidates, []
 
     def with_bad_ones(query, family):
         yield Config(48, 64, 32)                                # no power of two: does not compile
@@ -22,7 +23,7 @@ def test_tuner_writes_rows_that_hold_for_what_it_measured(tmp_path, monkeypatch,
             if i < 2:
                 seen.append((query, config))
                 yield config
-    monkeypatch.setattr(tune, "candidates", with_bad_ones)
+    monkeypatch.setattr(cases, "candidates", with_bad_ones)
     out = tmp_path / "table.json"
     for _ in range(2):
         from zoo.ops.matmul_gpu import _plan_of
@@ -41,6 +42,20 @@ def test_tuner_writes_rows_that_hold_for_what_it_measured(tmp_path, monkeypatch,
         assert row.config in [config for q, config in seen if q == query]
         assert {"us", "spread_us", "gpu", "triton", "date", "commit"} <= row.basis.keys()
     assert len(rows) == 2 + len(gpu_configs.rows_of("sm90"))
+
+
+@pytest.mark.interpret
+def test_candidates_are_recorded_for_the_compiler(tmp_path, monkeypatch):
+    """Real sizes, without their memory; spread over all candidates, the widest tile and the narrowest among them."""
+    from zoo.ops.tune import __main__ as tune
+    from zoo.ops.tune import cases
+    path = tmp_path / "launches.jsonl"
+    monkeypatch.setattr(cases, "PRODUCTS", [((4096, 4096, 4096), "nt")])
+    monkeypatch.setattr(sys, "argv", ["tune", "gemm", "--kinds", "half", "--most", "5", "--record", str(path)])
+    tune.main()
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    tiles = {(row["constexprs"]["BM"], row["constexprs"]["BN"]) for row in rows if "BM" in row["constexprs"]}
+    assert {(128, 256), (64, 16)} < tiles and 5 <= len(rows) <= 7
 
 
 @pytest.mark.interpret

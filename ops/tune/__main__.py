@@ -2,26 +2,35 @@
 
     python -m zoo.ops.tune gemm conv
     python -m zoo.ops.tune gemm --kinds half --seconds 600
+    ZOO_INTERPRET=1 python -m zoo.ops.tune gemm conv --most 24 --record launches.jsonl
 
 Each candidate is compiled, its result checked, and timed by events with the L2 cache flushed; what does not compile, or
 is wrong, is left out. A measured row holds for sizes within a factor of the square root of 2. With ZOO_INTERPRET=1 and
 --tiny everything runs on the host, to test the tool itself; such times mean nothing, so name a file with --out.
+
+One process compiles for longer than it measures. --record, which needs no GPU, writes down the candidates' launches:
+scripts/compile_kernels.py compiles them in many processes into Triton's cache.
 """
 import argparse
 import datetime
 import json
 import math
+import os
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from statistics import median, quantiles
 
 from zoo.ops import cuda, gpu_configs
+from zoo.ops.cuda import record
 from zoo.ops.dtypes import int8
+from zoo.ops.errors import KernelError
 from zoo.ops.gpu_configs import Config, Query
-from zoo.ops.tune.cases import TOLERANCE, Case, candidates, cases
+from zoo.ops.tune.cases import TOLERANCE, Case, cases, chosen
 
 FLUSHED = 256 << 20             # bytes that are written before each measurement: more than any L2 cache holds
 
@@ -68,8 +77,8 @@ def tuned(case: Case, options, scratch) -> dict | None:
     started, results, left_out = case.start(), [], 0
     query, deadline = query_of(started[0]), time.monotonic() + options.seconds
     family = gpu_configs.FAMILIES[gpu_configs.current().family]
-    for i, config in enumerate(candidates(query, family)):
-        if i >= options.most or time.monotonic() > deadline:
+    for config in chosen(query, family, options.most):
+        if time.monotonic() > deadline:
             break
         try:
             results.append((*measured(case.kind, config, started, scratch, options.repeats), config))
@@ -92,6 +101,16 @@ def tuned(case: Case, options, scratch) -> dict | None:
     return dict(op=query.op, kind=query.kind, tags=tags, **ranges(query), config=shortened(best), basis=basis)
 
 
+def recorded(case: Case, most: int, path: Path) -> None:
+    """Adds the launches of the candidates that can be tried to a file; nothing is computed or allocated."""
+    with record.dry_run(str(path)):
+        run, _ = case.start()
+        query = query_of(run)
+        for config in chosen(query, gpu_configs.FAMILIES[gpu_configs.current().family], most):
+            with gpu_configs.using(config=config), suppress(KernelError):
+                run()
+
+
 def ranges(query: Query) -> dict:
     """Sizes for which a measurement stands: within a factor of the square root of 2."""
     around = math.sqrt(2)
@@ -105,11 +124,14 @@ def shortened(config: Config) -> dict:
 
 
 def provenance() -> dict:
-    """Where a number comes from: GPU, versions, date, commit."""
-    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True,
-                          text=True)
+    """Where a number comes from: GPU, versions, date, commit (of a copy without git in ZOO_COMMIT)."""
+    commit = os.environ.get("ZOO_COMMIT", "")
+    if not commit:
+        with suppress(OSError):
+            commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True,
+                                    text=True).stdout
     return dict(gpu=cuda.get_device_name(), triton=version("triton"),
-                date=datetime.date.today().isoformat(), commit=head.stdout.strip() or "unknown")
+                date=datetime.date.today().isoformat(), commit=commit[:9].strip() or "unknown")
 
 
 def merged(table: dict, rows: list[dict]) -> dict:
@@ -121,33 +143,45 @@ def merged(table: dict, rows: list[dict]) -> dict:
     return table | {"rows": rows + kept}
 
 
+def asked_for(options) -> Iterator[Case]:
+    """The cases of the command line, each under the precision of its kind."""
+    from zoo.ops.matmul import Precision
+
+    for name in options.names:
+        for case in cases(name, options.kinds, options.tiny):
+            Precision.float32 = {"ieee": "highest", "tf32x3": "tf32x3"}.get(case.kind, "high")
+            yield case
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m zoo.ops.tune", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="+", choices=["gemm", "conv"])
     parser.add_argument("--kinds", nargs="+", default=["half", "tf32"], choices=sorted(TOLERANCE))
     parser.add_argument("--seconds", type=float, default=60, help="at most for one case")
-    parser.add_argument("--most", type=int, default=1000, help="candidates for one case")
+    parser.add_argument("--most", type=int, default=1000, help="candidates for one case, spread over all of them")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--tiny", action="store_true", help="two small cases of each, as a test of this tool")
     parser.add_argument("--verbose", action="store_true", help="why candidates were left out")
-    parser.add_argument("--out", type=Path, help="instead of the table of this GPU's family")
+    parser.add_argument("--record", type=Path, help="only add the candidates' launches to this file (ZOO_INTERPRET=1)")
+    parser.add_argument("--out", type=Path, help="instead of the table of this GPU's family; one that is there goes on")
     options = parser.parse_args()
+    if options.record:
+        for case in asked_for(options):
+            recorded(case, options.most, options.record)
+        return
     if cuda.is_interpreting() and not options.out:
         parser.error("the interpreter's times mean nothing: name a file with --out")
-    from zoo.ops import matmul
-
     source = files(gpu_configs).joinpath(f"{gpu_configs.current().family}.json")
-    table, path = json.loads(source.read_text()), options.out or Path(str(source))
+    path = options.out or Path(str(source))
+    table = json.loads((path if path.exists() else source).read_text())
     scratch = cuda.empty((1024 if options.tiny else FLUSHED,), int8)
     rows = []
-    for name in options.names:
-        for case in cases(name, options.kinds, options.tiny):
-            matmul.Precision.float32 = {"ieee": "highest", "tf32x3": "tf32x3"}.get(case.kind, "high")
-            row = tuned(case, options, scratch)
-            if row is not None:
-                rows.append(row)
-                path.write_text(gpu_configs.dumped(merged(table, rows)))   # what is measured is kept, come what may
+    for case in asked_for(options):
+        row = tuned(case, options, scratch)
+        if row is not None:
+            rows.append(row)
+            path.write_text(gpu_configs.dumped(merged(table, rows)))       # what is measured is kept, come what may
     print(f"{len(rows)} rows measured: {path}")
 
 
