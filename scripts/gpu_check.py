@@ -29,7 +29,6 @@ from pathlib import Path
 from limited import limited
 
 ROOT = Path(__file__).resolve().parent.parent
-CARRIED = ROOT / ".gpu"                  # what gpu_session.py prepares: no git there
 KERNELS = ("matmul gemm_kernels conv conv_kernels norm norm_kernels pool rnn rnn_kernels attention ctc linalg "
            "pointwise reduce sort index loss optim optim_programs").split()
 ELSEWHERE = ["ops", "cuda_graphs", "gpu_check"]      # tests that are parts of their own, or of this script
@@ -55,15 +54,13 @@ def environment() -> dict:
 
 
 def commit() -> str:
-    """The commit of this tree; in a copy without git the one that gpu_session.py noted, or ""."""
-    carried = CARRIED / "commit"
-    if carried.exists():
-        return carried.read_text().strip()
+    """The commit of this tree; of a copy without git what ZOO_COMMIT says, or ""."""
+    if known := os.environ.get("ZOO_COMMIT"):
+        return known
     try:
-        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+        return subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     except OSError:
         return ""
-    return head.stdout.strip()
 
 
 def installed(package: str) -> str | None:

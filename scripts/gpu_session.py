@@ -24,14 +24,16 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from gpu_check import CARRIED, INTERPRETING, ROOT, SECTIONS, environment, installed, verdict_of
+from gpu_check import INTERPRETING, ROOT, SECTIONS, environment, installed, verdict_of
 from limited import limited
 
 BENCH = ROOT / "scripts" / "bench"
-LAUNCHES = CARRIED / "launches.jsonl"
+CARRIED = ROOT / ".gpu"                  # git ignores it
+COMMIT = CARRIED / "commit"
+LAUNCHES, CANDIDATES = CARRIED / "launches.jsonl", CARRIED / "candidates.jsonl"
+MOST = 24                                # candidates of a case
 RESERVE = 15                             # seconds of the budget for the end: the archive, the verdicts
 MINIMUM = 15                             # seconds below which no step is begun
-TINY = ["--tiny"] * INTERPRETING
 NEEDED = ("numpy", "ml_dtypes", "safetensors", "huggingface_hub", "filelock", "tqdm", "Pillow", "triton",
           "cuda-bindings", "pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "mpmath")
 
@@ -51,28 +53,29 @@ def checked(part: str, limit: float) -> Step:
 
 def tuned(name: str, kind: str, limit: float, each: float) -> Step:
     """Configs of one op and kind; `each`: seconds of a case. The table grows from step to step."""
-    args = ["-m", "zoo.ops.tune", name, "--kinds", kind, "--seconds", str(each), "--out", "{out}/table.json", *TINY]
-    return Step(f"{name}-{kind}", limit, [*args, *["--most", "2", "--repeats", "2"] * INTERPRETING])
+    few = ["--most", "2", "--repeats", "2", "--tiny"] if INTERPRETING else ["--most", str(MOST)]
+    return Step(f"{name}-{kind}", limit, ["-m", "zoo.ops.tune", name, "--kinds", kind, "--seconds", str(each), *few,
+                                          "--out", "{out}/table.json"])
 
 
-def compiled(limit: float) -> Step:
-    """All launches of the benchmark into Triton's cache, side by side: later steps then time kernels, not compilers."""
-    args = ["scripts/compile_kernels.py", "--arch", "90", "--workers", str(os.cpu_count() or 1), "--most",
-            "1" if INTERPRETING else "0", "--report", "{out}/compiled.json", str(LAUNCHES)]
-    return Step("compiled", limit, args)
+def compiled(name: str, launches: Path, limit: float) -> Step:
+    """Launches into Triton's cache, side by side: later steps then time kernels, not compilers."""
+    return Step(name, limit, ["scripts/compile_kernels.py", "--arch", "90", "--workers", str(os.cpu_count() or 1),
+                              "--most", "1" if INTERPRETING else "0", "--report", f"{{out}}/{name}.json",
+                              str(launches)])
 
 
 MACHINE = Step("machine", 60, ["scripts/gpu_session.py", "machine", "--out", "{out}"])
+BENCHED = {"training": 200, "inference": 160, "gemm": 60, "conv": 120, "recurrent": 40, "layers": 60, "optimizers": 30}
 SESSIONS = {
     "check": [MACHINE, checked("suite", 120), checked("ops", 150), checked("kernels", 150), checked("graphs", 60),
-              checked("digits", 90), compiled(120)],
-    "tune": [MACHINE, tuned("gemm", "half", 200, 7), tuned("conv", "half", 260, 7), tuned("gemm", "tf32", 120, 4),
-             tuned("conv", "tf32", 120, 3)],
-    "bench": [MACHINE, compiled(90), *(checked(f"bench-{name}", limit) for name, limit in zip(
-        ("training", "inference", "gemm", "conv", "recurrent", "layers", "optimizers"),
-        (200, 160, 60, 120, 40, 60, 30), strict=True))],
+              checked("digits", 90), compiled("kernels-of-bench", LAUNCHES, 120)],
+    "tune": [MACHINE, compiled("candidates", CANDIDATES, 120), tuned("gemm", "half", 200, 7),
+             tuned("conv", "half", 260, 7), tuned("gemm", "tf32", 120, 4), tuned("conv", "tf32", 120, 3)],
+    "bench": [MACHINE, compiled("kernels-of-bench", LAUNCHES, 90),
+              *(checked(f"bench-{name}", limit) for name, limit in BENCHED.items())],
 }
-assert {f"bench-{name}" for name in SECTIONS} < {step.name for step in SESSIONS["bench"]}
+assert set(BENCHED) == set(SECTIONS)
 
 
 def prepare() -> int:
@@ -84,13 +87,19 @@ def prepare() -> int:
     git = ["git", "-C", str(ROOT)]
     changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True).stdout.strip()
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    (CARRIED / "commit").write_text(head + (" with changes" if changed else ""))
-    LAUNCHES.unlink(missing_ok=True)
-    for section in SECTIONS:
-        subprocess.run([sys.executable, BENCH / "gpu_section.py", "--library", "zoo", "--section", section, "--out",
-                        LAUNCHES, "--record"], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
-    count = len(set(LAUNCHES.read_text().splitlines()))
-    print(f"{CARRIED}: commit {head[:9]}{' with changes' * bool(changed)}, {count} launches")
+    COMMIT.write_text(head + " with changes" * bool(changed))
+    recorders = {
+        LAUNCHES: [[BENCH / "gpu_section.py", "--library", "zoo", "--section", section, "--out", LAUNCHES, "--record"]
+                   for section in SECTIONS],
+        CANDIDATES: [["-m", "zoo.ops.tune", "gemm", "conv", "--most", str(MOST), "--record", CANDIDATES]],
+    }
+    for path, commands in recorders.items():
+        path.unlink(missing_ok=True)
+        for command in commands:
+            subprocess.run([sys.executable, *command], check=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        path.write_text("".join(f"{line}\n" for line in sorted(set(path.read_text().splitlines()))))
+        print(f"{path}: {len(path.read_text().splitlines())} launches")
+    print(f"{COMMIT}: {COMMIT.read_text()}")
     return 0
 
 
@@ -112,6 +121,8 @@ def session(name: str, only: list[str], budget: float, out: Path) -> int:
     """Runs the steps of a session; 1 if one of them failed or was left out."""
     end, results = time.monotonic() + budget - RESERVE, []
     out.mkdir(parents=True, exist_ok=True)
+    if COMMIT.exists():
+        os.environ["ZOO_COMMIT"] = COMMIT.read_text()
     with tempfile.TemporaryDirectory() as folder:
         for step in SESSIONS[name]:
             if only and step.name not in only:
