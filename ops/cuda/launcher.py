@@ -15,9 +15,9 @@ import numpy as np
 from zoo.ops.cuda import mode, record
 from zoo.ops.cuda.array import DeviceArray, held
 from zoo.ops.cuda.capture import outside
-from zoo.ops.cuda.driver import state, use  # noqa: F401  (for what is written out)
+from zoo.ops.cuda.driver import state
 from zoo.ops.cuda.mode import is_interpreting
-from zoo.ops.cuda.streams import first_stream  # noqa: F401
+from zoo.ops.cuda.streams import handle_of  # noqa: F401  (for what is written out)
 from zoo.ops.errors import DeviceError
 
 PLAIN = {DeviceArray, int, float, bool, type(None)}
@@ -29,30 +29,33 @@ compile_lock = threading.RLock()
 
 
 class Form(NamedTuple):
-    """How a type of argument is written out: statements, and what the compiled kernel depends on (argument k)."""
+    """How a type of argument is written out: its value, and what the compiled kernel depends on (argument a, value v).
 
-    lines: tuple[str, ...]
-    key: tuple[str, ...]
+    A value that is more than the argument itself is worked out first, as v."""
+
+    value: str
+    key: str
 
 
 FORMS: dict[type, Form] = {
-    DeviceArray: Form(("v{k} = a{k}.pointer",), ("a{k}.dtype.num if v{k} & 15 else ~a{k}.dtype.num",)),
-    int: Form(("v{k} = a{k}",), ("a{k} & 15 == 0 if 1 < a{k} < 2147483648 else int_class(a{k})",)),
-    tuple: Form(("v{k} = pointers(plain(a{k}))",), ("spelled(plain(a{k}))",)),
-    **dict.fromkeys((float, bool, type(None)), Form(("v{k} = a{k}",), ())),
+    DeviceArray: Form("{a}.pointer", "{a}.dtype.num if {v} & 15 else ~{a}.dtype.num"),
+    int: Form("{a}", "{a} & 15 == 0 if 1 < {a} < 2147483648 else int_class({a})"),
+    tuple: Form("pointers(plain({a}))", "spelled(plain({a}))"),
+    **dict.fromkeys((float, bool, type(None)), Form("{a}", "")),
 }
-OTHER = Form(("v{k} = plain(a{k})",), ("spelled(v{k})",))
+OTHER = Form("plain({a})", "spelled({v})")
+ANY_INT = Form("{a}", "-2147483648 <= {a} < 2147483648 or int_class({a})")  # of a parameter that is not specialised
+FIXED_INT = Form("{a}", "")  # and whose type is written down
 LAUNCH = """
 def launch(x, y, z{arguments}):
 {lines}    device = {device}
-    if state.context != device:
-        use(device)
-    key = ({key}device,)
+    handle = state.handles.get(device) or handle_of(device)
+    key = ({key}device)
     entry = entries.get(key)
     if entry is None:
         entry = entries[key] = compile((x{arguments},)[1:])
-    stream = state.streams.get(device) or first_stream(device)
-    entry[0](x, y, z, stream.handle, entry[1], entry[2], None, None, None{values})
+    run, function, cooperative, pdl, packed, annotations, signature = entry
+    run(x, y, z, handle, {head}, {values})
 """
 
 
@@ -95,26 +98,36 @@ class Kernel:
     def write(self, types: tuple[type, ...]) -> Callable:
         """The launch for arguments of these types, written out: it looks up the compiled kernel and calls it.
 
-        A loop over the arguments took 5.3 us a launch with 16 of them, this 4.0 (scripts/bench/launch.py).
+        A loop over the arguments took 5.3 us a launch with 16 of them, this 1.9 (scripts/bench/launch.py).
         """
+        from zoo.ops.cuda.triton_driver import AS_TUPLE, HEAD
+
         if len(types) != len(self.names):
             raise TypeError(f"{self.function.__name__}: wants {self.names}, got {len(types)} arguments")
-        lines, key, arguments = [], [], [f"a{k}" for k in range(len(types))]
-        for k, kind in enumerate(types):
-            form = FORMS.get(kind, OTHER)
-            lines += [line.format(k=k) for line in form.lines]
-            key += [text.format(k=k) for text in form.key]
+        lines, key, values, constants = [], [], [], {}
+        given = iter(enumerate(types))
+        for p in self.function.params:
+            if p.is_constexpr:
+                values.append(f"c{len(constants)}")
+                constants[values[-1]] = self.constants[p.name]
+                continue
+            k, kind = next(given)
+            form, a = form_of(p, kind), f"a{k}"
+            values.append(a if form.value == "{a}" else f"v{k}")
+            if form.value != "{a}":
+                lines.append(f"    v{k} = {form.value.format(a=a)}\n")
+            if form.key:
+                key.append(form.key.format(a=a, v=f"v{k}"))
         arrays = [k for k, kind in enumerate(types) if kind is DeviceArray]
-        values, constants = (iter([f"{n}{k}" for k in range(len(self.function.params))]) for n in "vc")
         text = LAUNCH.format(
-            arguments="".join(f", {a}" for a in arguments),
-            lines="".join(f"    {line}\n" for line in lines),
+            arguments="".join(f", a{k}" for k in range(len(types))),
+            lines="".join(lines),
             device=f"a{arrays[0]}.device" if arrays else "state.device",
             key="".join(f"{part}, " for part in key),
-            values="".join(f", {next(constants if p.is_constexpr else values)}" for p in self.function.params),
+            head=HEAD,
+            values=f"({', '.join(values)},)" if AS_TUPLE else ", ".join(values),
         )
-        named = {f"c{k}": value for k, value in enumerate(self.constants.values())}
-        exec(text, space := {**globals(), **named, "compile": self.compile, "entries": {}})
+        exec(text, space := {**globals(), **constants, "compile": self.compile, "entries": {}})
         self.written[types] = space["launch"]
         return space["launch"]
 
@@ -142,7 +155,7 @@ class Kernel:
             state.graph.steps.append(partial(interpreter.launch, self.function, grid, arguments, self.constants))
 
     def compile(self, args):
-        """(run, function, metadata) for these arguments: compiled, or from Triton's disk cache, and loaded."""
+        """What starts the kernel for these arguments: compiled, or from Triton's disk cache, and loaded."""
         from zoo.ops.cuda import triton_driver
 
         arguments = self.named(args)
@@ -150,18 +163,24 @@ class Kernel:
             triton_driver.install()
             found = self.warm(arguments)
             try:
-                run = found.run  # loads the module
+                return triton_driver.direct(found)
             except RuntimeError:
                 raise
             except Exception as e:  # triton's OutOfResources derives from Exception alone
                 raise RuntimeError(f"{self.function.__name__}: {e}") from e
-            return run, found.function, found.packed_metadata
 
     def warm(self, arguments):
         """Triton's CompiledKernel for the active driver's target, not launched."""
         num_warps, num_stages, cooperative, maxnreg = self.options
         options = dict(num_warps=num_warps, num_stages=num_stages, launch_cooperative_grid=bool(cooperative))
         return self.function.warmup(grid=(1,), maxnreg=maxnreg, **options, **arguments, **self.constants)
+
+
+def form_of(parameter, kind: type) -> Form:
+    """How an argument of this type is written out, for this parameter of a kernel."""
+    if kind is int and parameter.do_not_specialize:
+        return FIXED_INT if parameter.annotation_type else ANY_INT
+    return FORMS.get(kind, OTHER)
 
 
 def launch(kernel, grid, *args, num_warps=4, num_stages=2, cooperative=False, maxnreg=None, **constexprs):

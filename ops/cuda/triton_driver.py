@@ -140,6 +140,38 @@ class PythonUtils:
         cuda().cuModuleUnload(module)
 
 
+# What Triton's C launcher wants between the stream and the kernel's arguments. These come one by one up to 3.6, then as
+# a tuple.
+AS_TUPLE = VERSION >= (3, 7)
+HEAD = ("function, cooperative, pdl, packed, None, None, None, None, None, annotations, signature" if AS_TUPLE else
+        "function, cooperative, pdl, None, None, packed, None, None, None")
+
+
+def direct(found) -> tuple:
+    """(run, function, cooperative, pdl, packed, annotations, signature) of a compiled kernel, to call run with HEAD.
+
+    run is Triton's C function itself. The object in Python before it takes 0.8 us to see that a kernel has no scratch
+    memory; only a kernel that has some, and a launcher of ours, are called through it.
+    """
+    run, packed = found.run, found.packed_metadata  # loads the module
+    described = getattr(run, "arg_annotations", None), getattr(run, "kernel_signature", None)
+    if type(run) is nvidia.CudaLauncher and not (
+            run.global_scratch_size or run.profile_scratch_size or getattr(run, "gsan_enabled", False)):
+        return run.launch, found.function, run.launch_cooperative_grid, run.launch_pdl, packed, *described
+    return through(run), found.function, False, False, packed, *described
+
+
+def through(run):
+    """A launcher object, to be called as its C function is."""
+    names = HEAD.split(", ")
+    packed, values = 4 + names.index("packed"), 4 + len(names)
+
+    def call(*args):
+        run(*args[:5], args[packed], None, None, None, *(args[values] if AS_TUPLE else args[values:]))
+
+    return call
+
+
 def flat(values):
     """All leaves of nested tuples."""
     for v in values:
