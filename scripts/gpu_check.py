@@ -201,7 +201,7 @@ def main() -> int:
         worst = max(worst, abs(result["status"]))
         result["verdict"] = verdict_of(result["output"])
         (args.out / f"{name}.json").write_text(json.dumps(result, indent=1))
-        word = "ok" if result["status"] == 0 else "FAILED"
+        word = {0: "ok", 124: "TOO LONG"}.get(result["status"], "FAILED")
         print(f"{name:17s} {word:6s} {result['verdict']}  -> {args.out / name}.json", flush=True)
         if result["status"]:
             print(result["output"][-3000:], flush=True)

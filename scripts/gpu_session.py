@@ -12,7 +12,6 @@ DIR has SESSION.json, the steps' verdicts, and SESSION.tar.gz, all that they wro
 With ZOO_INTERPRET=1 the same steps run on the interpreter in tiny shapes, which checks this script.
 """
 import argparse
-import filecmp
 import json
 import os
 import shutil
@@ -34,6 +33,7 @@ LAUNCHES, CANDIDATES = CARRIED / "launches.jsonl", CARRIED / "candidates.jsonl"
 MOST = 24                                # candidates of a case
 RESERVE = 15                             # seconds of the budget for the end: the archive, the verdicts
 MINIMUM = 15                             # seconds below which no step is begun
+SLOWER = 5 if INTERPRETING else 1        # the interpreter's limits
 NEEDED = ("numpy", "ml_dtypes", "safetensors", "huggingface_hub", "filelock", "tqdm", "Pillow", "triton",
           "cuda-bindings", "pytest", "pytest-xdist", "pytest-timeout", "hypothesis", "mpmath")
 
@@ -127,7 +127,7 @@ def session(name: str, only: list[str], budget: float, out: Path) -> int:
         for step in SESSIONS[name]:
             if only and step.name not in only:
                 continue
-            left = min(step.limit, end - time.monotonic())
+            left = min(SLOWER * step.limit, end - time.monotonic())
             results.append(left_out(step) if left < MINIMUM else ran(step, left, Path(folder)))
             (Path(folder) / f"{name}.json").write_text(json.dumps(results, indent=1))
             keep(name, Path(folder), out)
@@ -177,23 +177,34 @@ def take(folder: Path, root: Path = ROOT) -> int:
             if json.loads((inside / "machine.json").read_text())["gpu"] == "interpreter":
                 print(f"{archive}: times of the interpreter mean nothing, nothing is taken", file=sys.stderr)
                 return 2
-            for source, place in places(inside, root):
-                if not (place.exists() and filecmp.cmp(source, place, shallow=False)):
+            for place, text in texts(inside, root):
+                if not (place.exists() and place.read_text() == text):
                     place.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy(source, place)
+                    place.write_text(text)
                     print(f"{archive.name}: {place.relative_to(root)}")
     return 0
 
 
-def places(inside: Path, root: Path) -> list[tuple[Path, Path]]:
-    """(file of a session, its place in the tree)."""
+def texts(inside: Path, root: Path) -> list[tuple[Path, str]]:
+    """(place in the tree, what it gets from this session)."""
     results = root / "scripts" / "bench" / "results" / "gpu"
-    found = [(inside / name, results / name) for name in ("gpu.json", "roofline.svg", f"{inside.name}.json")]
-    found.append((inside / "machine.json", results / f"{inside.name}-machine.json"))
+    found = [(results / f"{inside.name}{end}", inside / source)
+             for end, source in ((".json", f"{inside.name}.json"), ("-machine.json", "machine.json"))]
     if (table := inside / "table.json").exists():
         family = json.loads(table.read_text())["family"]
-        found.append((table, root / "ops" / "gpu_configs" / f"{family}.json"))
-    return [(source, place) for source, place in found if source.exists()]
+        found.append((root / "ops" / "gpu_configs" / f"{family}.json", table))
+    made = [(place, source.read_text()) for place, source in found]
+    if (measured := inside / "gpu.json").exists():
+        sys.path.insert(0, str(BENCH))
+        from gpu_roofline import roofline  # pyright: ignore[reportMissingImports]
+
+        new, old = json.loads(measured.read_text()), results / "gpu.json"
+        sections = {row["section"] for row in new["rows"]}
+        kept = [row for row in json.loads(old.read_text())["rows"] if row["section"] not in sections
+                ] if old.exists() else []
+        new["rows"] = kept + new["rows"]
+        made += [(old, json.dumps(new, indent=1)), (results / "roofline.svg", roofline(new["rows"], new["gpu"]))]
+    return made
 
 
 def main() -> int:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tarfile
 
 import pytest
 
@@ -40,8 +41,7 @@ def test_sections_and_files_exist(bench):
     import gpu_check
 
     assert tuple(gpu_cases.SECTIONS) == gpu_check.SECTIONS
-    assert len(gpu_check.files(gpu_check.KERNELS)) == len(gpu_check.KERNELS.split())
-    assert len(gpu_check.files(gpu_check.SUITE)) == len(gpu_check.SUITE.split())
+    assert all((ROOT / f"tests/test_{name}.py").exists() for name in (*gpu_check.KERNELS, *gpu_check.ELSEWHERE))
     layers = gpu_cases.resnet50_layers(False)
     assert len(layers) == 23 and (64, 64, 3, 1, 56) in layers and (1024, 2048, 1, 2, 14) in layers
 
@@ -65,11 +65,70 @@ def test_a_section_that_hangs_or_fails_costs_only_itself(bench, tmp_path, monkey
         "import sys, time\nif 'conv' in sys.argv: time.sleep(60)\n"
         "open(sys.argv[sys.argv.index('--out') + 1], 'w').write('{\"matmul 16^3 bfloat16\": {\"ms\": 2.0}}')")
     monkeypatch.setattr(gpu, "__file__", str(tmp_path / "gpu.py"))
-    args = argparse.Namespace(torch=False, limit=2, tiny=True)
+    args = argparse.Namespace(torch=False, limit=2, tiny=True, compile="default")
     assert gpu.measured("conv", args, tmp_path) == {"zoo": {}}
     rows = gpu.rows_of("gemm", gpu.measured("gemm", args, tmp_path), "NVIDIA H200", True)
     assert rows[0]["zoo"] == {"ms": 2.0} and rows[0]["share of the floor"] > 0 and rows[1]["zoo"] == {}
     assert "zoo failed" in gpu.line_of(rows[1])
+
+
+def test_a_session_keeps_what_its_steps_left(bench, tmp_path, monkeypatch, capsys):
+    """A step that hangs with a process of its own, one that fails, one without time; all of it in an archive."""
+    import gpu_session
+
+    hang = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
+    steps = [("long", 1, hang), ("wrong", 9, "raise SystemExit('no GPU')"), ("good", 9, "print('3 passed')")]
+    monkeypatch.setitem(gpu_session.SESSIONS, "check", [
+        gpu_session.Step(name, limit, ["-c", code]) for name, limit, code in steps])
+    monkeypatch.setattr(gpu_session, "MINIMUM", 0.5)
+    monkeypatch.setattr(gpu_session, "SLOWER", 1)
+    assert gpu_session.session("check", [], 40, tmp_path) == 1
+    found = {r["name"]: (r["status"], r["verdict"]) for r in json.loads((tmp_path / "check.json").read_text())}
+    assert found == {"long": (124, ""), "wrong": (1, "no GPU"), "good": (0, "3 passed")}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["check.json", "check.tar.gz"]
+    with tarfile.open(tmp_path / "check.tar.gz") as tar:
+        assert {"check/good.step.log", "check/wrong.step.log", "check/check.json"} < set(tar.getnames())
+    assert gpu_session.session("check", ["good"], gpu_session.RESERVE, tmp_path) == 1
+    assert "LEFT OUT" in capsys.readouterr().out
+
+
+def test_results_of_sessions_join_the_tree(bench, tmp_path, capsys):
+    """Sections measured later replace theirs; the table goes to its family; the interpreter's times are refused."""
+    import gpu_session
+
+    def archived(gpu, rows):
+        inside = tmp_path / "bench"
+        inside.mkdir(exist_ok=True)
+        row = {"case": "a", "zoo": {"ms": 2.0}, "flops": 1e9, "bytes": 1e6}
+        for name, content in {"machine": {"gpu": gpu}, "bench": [], "table": {"family": "sm90", "rows": []},
+                              "gpu": {"gpu": gpu, "rows": [{**row, "section": s, "n": n} for s, n in rows]}}.items():
+            (inside / f"{name}.json").write_text(json.dumps(content))
+        with tarfile.open(tmp_path / "bench.tar.gz", "w:gz") as tar:
+            tar.add(inside, "bench")
+    root = tmp_path / "tree"
+    archived("interpreter", [("gemm", 0)])
+    assert gpu_session.take(tmp_path, root) == 2 and not root.exists()
+    for rows in ([("gemm", 1), ("conv", 1)], [("conv", 2)]):
+        archived("NVIDIA H200", rows)
+        assert gpu_session.take(tmp_path, root) == 0
+    results = root / "scripts/bench/results/gpu"
+    rows = json.loads((results / "gpu.json").read_text())["rows"]
+    assert [(r["section"], r["n"]) for r in rows] == [("gemm", 1), ("conv", 2)]
+    assert (results / "roofline.svg").read_text().count("<circle") == 2
+    assert json.loads((root / "ops/gpu_configs/sm90.json").read_text())["family"] == "sm90"
+    assert "bench.tar.gz: ops/gpu_configs/sm90.json" in capsys.readouterr().out
+
+
+def test_the_table_of_a_gpu(bench):
+    from gpu_table import table
+
+    rows = [{"case": "matmul", "zoo": {"ms": 2.0, "p10": 1.9, "p90": 2.1}, "torch": {"error": "no"}, "zoo / torch": 0.5,
+             "share of the floor": 0.8}]
+    machine = {"gpu": "NVIDIA H200", "triton": "3.6.0", "python": "3.12.3", "torch": "2.11.0", "commit": "0" * 40,
+               "date": "2026-11-22T00:00:00"}
+    lines = table({"rows": rows, **machine}).splitlines()
+    assert lines[2] == "| matmul | 2 ms (1.9 to 2.1) |  | failed |  | 0.50 | 80% |"
+    assert lines[-1].startswith("NVIDIA H200, Triton 3.6.0, ")
 
 
 def test_an_unknown_part_is_refused():

@@ -2,16 +2,18 @@
 
     python scripts/bench/run.py --device cuda --against torch [--only gemm conv] [--limit 480] [--out DIR]
 
-Each section runs in a process of its own for each library and mode (gpu_section.py), which is ended after --limit
-seconds; what it had measured by then counts. DIR gets gpu.json, with the GPU, versions, commit and date, and
-roofline.svg; --keep leaves the sections of an earlier gpu.json that are not measured now. Without torch there are zoo's
-numbers alone. `--tiny` with ZOO_INTERPRET=1 checks the scripts; its times mean nothing and are marked.
+Each section runs in a process of its own for each library and mode (gpu_section.py). A section has --limit seconds:
+each of its processes gets an equal share of what is left, and what it had measured when it was ended counts. DIR gets
+gpu.json, with the GPU, versions, commit and date, and roofline.svg; --keep leaves the sections of an earlier gpu.json
+that are not measured now. Without torch there are zoo's numbers alone. torch.compile runs as --compile says, by default
+with CUDA graphs; max-autotune compiles for minutes. `--tiny` with ZOO_INTERPRET=1 checks the scripts; its times mean
+nothing and are marked.
 """
 import argparse
 import json
 import os
-import subprocess
 import sys
+import time
 from pathlib import Path
 
 from gpu_cases import SECTIONS
@@ -19,7 +21,9 @@ from gpu_floors import floor_ms, peak_of
 from gpu_roofline import roofline
 from rows import RESULTS, ROOT
 
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
+from limited import limited  # noqa: E402
+
 COLUMNS = {"zoo": ("zoo", "eager"), "zoo graph": ("zoo", "recorded"), "torch": ("torch", "eager"),
            "torch.compile": ("torch", "recorded")}
 WHOLE = ("inference", "training")        # the sections that are also recorded
@@ -27,22 +31,21 @@ WHOLE = ("inference", "training")        # the sections that are also recorded
 
 def measured(section: str, args: argparse.Namespace, folder: Path) -> dict[str, dict]:
     """{column: {case: times}} of a section."""
-    found = {}
-    for column, (library, mode) in COLUMNS.items():
-        if library == "torch" and not args.torch or mode == "recorded" and section not in WHOLE:
-            continue
+    found, end = {}, time.monotonic() + args.limit
+    columns = {name: (library, mode) for name, (library, mode) in COLUMNS.items()
+               if (library == "zoo" or args.torch) and (mode == "eager" or section in WHOLE)}
+    for k, (column, (library, mode)) in enumerate(columns.items()):
         path = folder / f"{section}-{library}-{mode}.json"
         path.unlink(missing_ok=True)
         script = str(Path(__file__).with_name("gpu_section.py"))
-        command = [sys.executable, script, "--library", library, "--mode", mode,
-                   "--section", section, "--out", str(path), *["--tiny"] * args.tiny]
-        environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-        try:
-            status = subprocess.run(command, env=environ, timeout=args.limit).returncode
-        except subprocess.TimeoutExpired:
-            status = 124
+        command = [sys.executable, script, "--library", library, "--mode", mode, "--section", section,
+                   "--compile", args.compile, "--out", str(path), *["--tiny"] * args.tiny]
+        log = path.with_suffix(".log")
+        paths = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+        status, _ = limited(command, (end - time.monotonic()) / (len(columns) - k), log, PYTHONPATH=paths)
         if status:
-            print(f"{section}, {column}: ended with status {status}; the cases before that count", file=sys.stderr)
+            print(f"{section}, {column}: ended with status {status}; the cases before that count. {log}:\n"
+                  f"{log.read_text(errors='replace')[-600:]}", file=sys.stderr)
         found[column] = json.loads(path.read_text()) if path.exists() else {}
     return found
 
@@ -76,14 +79,14 @@ def line_of(row: dict) -> str:
 
 
 def main() -> int:
-    sys.path.insert(0, str(ROOT / "scripts"))
     import gpu_check
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cuda"], default="cuda")
     parser.add_argument("--against", choices=["torch"])
     parser.add_argument("--only", nargs="+", choices=list(SECTIONS), default=list(SECTIONS))
-    parser.add_argument("--limit", type=float, default=480, help="seconds of a section with one library and mode")
+    parser.add_argument("--limit", type=float, default=480, help="seconds of a section")
+    parser.add_argument("--compile", default="reduce-overhead", help="the mode of torch.compile")
     parser.add_argument("--tiny", action="store_true", help="small shapes, to check the scripts")
     parser.add_argument("--keep", action="store_true", help="other sections of the file stay")
     parser.add_argument("--out", type=Path, default=RESULTS / "gpu")
@@ -99,7 +102,8 @@ def main() -> int:
     if args.keep and path.exists():
         rows = [r for r in json.loads(path.read_text())["rows"] if r["section"] not in args.only]
     for section in args.only:
-        rows += rows_of(section, measured(section, args, args.out), machine["gpu"], args.tiny)
+        new = rows_of(section, measured(section, args, args.out), machine["gpu"], args.tiny)
+        rows += [row | {"commit": machine["commit"], "date": machine["date"]} for row in new]
         path.write_text(json.dumps({**machine, "tiny": args.tiny, "rows": rows}, indent=1))
         (args.out / "roofline.svg").write_text(roofline(rows, machine["gpu"]))
     for row in rows:

@@ -38,7 +38,7 @@ def times(lib: Any, call: Any) -> list[float]:
     return found
 
 
-def variants(lib: Any, case: Any, mode: str) -> Any:
+def variants(lib: Any, case: Any, mode: str, compile_mode: str) -> Any:
     """The call as it is, or recorded: by a CUDA graph here, by torch.compile there."""
     call = case.make(lib)
     if mode == "eager":
@@ -48,7 +48,7 @@ def variants(lib: Any, case: Any, mode: str) -> Any:
         for _ in range(3):
             graphed()
         return graphed
-    return lib.compile(call, mode="max-autotune")
+    return lib.compile(call, mode=compile_mode)
 
 
 def recorded(section: str, path: Path) -> None:
@@ -70,6 +70,7 @@ def main() -> None:
     parser.add_argument("--library", choices=["zoo", "torch"], required=True)
     parser.add_argument("--section", choices=list(SECTIONS), required=True)
     parser.add_argument("--mode", choices=["eager", "recorded"], default="eager")
+    parser.add_argument("--compile", default="reduce-overhead", help="the mode of torch.compile")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--record", action="store_true", help="only write down zoo's launches (ZOO_INTERPRET=1)")
     parser.add_argument("--out", type=Path, required=True)
@@ -85,10 +86,12 @@ def main() -> None:
         if args.mode == "recorded" and not case.whole:
             continue
         try:
-            table[case.name] = row_of(times(lib, variants(lib, case, args.mode)))
+            table[case.name] = row_of(times(lib, variants(lib, case, args.mode, args.compile)))
         except Exception as error:             # one case must not cost the others their numbers
             table[case.name] = {"error": f"{type(error).__name__}: {error}"[:300]}
-        args.out.write_text(json.dumps(table, indent=1))
+        new = args.out.with_suffix(".new")
+        new.write_text(json.dumps(table, indent=1))
+        os.replace(new, args.out)              # this process may be ended at any moment
         print(f"{args.library:5s} {args.mode:8s} {case.name:50s} {table[case.name]}", flush=True)
 
 

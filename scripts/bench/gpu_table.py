@@ -1,0 +1,40 @@
+"""README's table of speed on a GPU from scripts/bench/results/gpu/gpu.json, which gpu.py writes.
+
+    python scripts/bench/gpu_table.py
+
+One line for each case: milliseconds with their tenth and ninetieth percentile, zoo's time by that of torch's eager
+mode, and the part of the floor that memory and arithmetic set.
+"""
+import json
+import sys
+from pathlib import Path
+
+from gpu import COLUMNS
+from rows import RESULTS
+
+
+def cell(times: dict) -> str:
+    """The times of one library and mode."""
+    if "ms" in times:
+        return f"{times['ms']:.3g} ms ({times['p10']:.3g} to {times['p90']:.3g})"
+    return "failed" if "error" in times else ""
+
+
+def table(found: dict) -> str:
+    """The lines, and what they were measured with."""
+    lines = [f"| case | {' | '.join(COLUMNS)} | zoo / torch | of the floor |", "|---" * (len(COLUMNS) + 3) + "|"]
+    for row in found["rows"]:
+        times = " | ".join(cell(row.get(column, {})) for column in COLUMNS)
+        ratio = f"{row['zoo / torch']:.2f}" if "zoo / torch" in row else ""
+        share = f"{row['share of the floor']:.0%}" if "share of the floor" in row else ""
+        lines.append(f"| {row['case']} | {times} | {ratio} | {share} |")
+    machine = (f"{found['gpu']}, Triton {found['triton']}, Python {found['python']}, torch {found['torch']}, commit "
+               f"{found['commit'][:9]}, {found['date'][:10]}.")
+    return "\n".join([*lines, "", machine])
+
+
+if __name__ == "__main__":
+    path = RESULTS / "gpu" / "gpu.json"
+    if not path.exists():
+        sys.exit(f"gpu_table: {Path(path).name} is not there: scripts/gpu_session.py says how it is measured")
+    print(table(json.loads(path.read_text())))
