@@ -153,6 +153,14 @@ def out_(x: Tensor, result: Any) -> Tensor:
     return x
 
 
+def written(x: Tensor):
+    """The array of x, which ops write into without a record (they call this as `__written__`)."""
+    if MODE.grad and x.requires_grad:
+        raise GradError("a tensor that requires grad is written to by an op that does not record it (use no_grad())")
+    x.clock[0] = tick()
+    return x.array
+
+
 def set_item(x: Tensor, index: Any, value: Any) -> None:
     """`x[index] = value`: through a view for basic indices, functionally for index arrays and masks."""
     from zoo.ops.face.getitem import fitted

@@ -75,7 +75,7 @@ def attach() -> None:
     Tensor.view, Tensor.view_as = inplace.viewable(Tensor.view), inplace.viewable(Tensor.view_as)
     Tensor.__getitem__, Tensor.__setitem__ = getitem, inplace.set_item
     Tensor.__repr__ = tensor_repr
-    Tensor.copy_, Tensor.__out__ = inplace.copy_, inplace.out_
+    Tensor.copy_, Tensor.__out__, Tensor.__written__ = inplace.copy_, inplace.out_, inplace.written
     Tensor.fill_, Tensor.zero_ = inplace.fill_, inplace.zero_
     Tensor.set_ = inplace.set_
     Tensor.fill_diagonal_, Tensor.apply_ = inplace.fill_diagonal_, inplace.apply_

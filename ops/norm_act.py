@@ -87,8 +87,11 @@ class batch_norm_act:
             y = batch_norm_eval(input, mean, var, weight, bias, eps)
         return OPS["relu"](y if residual is None else y + residual), mean, var
 
-    def backward(dy, input, weight, running_mean, y, mean, var, eps, wanted):
-        return batch_norm_act_grad(dy, input, weight, y, mean, var, eps, running_mean is None)
+    def backward(dy, input, weight, bias, residual_shape, running_mean, y, mean, var, eps, wanted):
+        batch = running_mean is None
+        if residual_shape is None:
+            return *batch_norm_relu_grad(dy, input, weight, bias, y, mean, var, eps, batch), None
+        return batch_norm_act_grad(dy, input, weight, y, mean, var, eps, batch)
 
     def samples(rng):
         def case(*shape, affine=True, residual=True, running=False, eps=1e-5):
@@ -105,6 +108,42 @@ class batch_norm_act:
                             (np.ones((4, 3, 2)), None, None, np.ones((4, 3, 2)), None, None, 1e-5)]}
 
 
+def gradients(dy, input, weight, y, mean, var, eps, batch: bool):
+    """(dinput, dweight, dbias, dy where y > 0), of NumPy arrays."""
+    channels, dtype = input.shape[1], statistics_dtype(input.dtype)
+    if not input.size:
+        zeros = np.zeros((2, channels), dtype)
+        return np.empty(input.shape, input.dtype), *zeros, np.empty(input.shape, input.dtype)
+    (x3, restore), (g3, _), (y3, _) = blocked(wide(input)), blocked(wide(dy), input), blocked(wide(y), input)
+    view = layout(x3.shape)
+    x, g, y = (v.reshape(view.shape) for v in (x3, g3, y3))
+    mu, rstd = mean.astype(np.float64), 1 / np.sqrt(var.astype(np.float64) + eps)
+    apart = np.abs(mu) * rstd
+    g, dbias, dweight = backward_sums(g, x, view, mu, bool((apart <= NEAR).all()), y)
+    dweight *= rstd
+    a = per_channel(weight, channels, 1.0) * rstd
+    if batch:
+        b, c = -a * rstd * dweight / view.count, -a * dbias / view.count
+        far = bool((apart > FAR).any())
+        dx = combined(g, x, view, a, b, c, mu) if far else combined(g, x, view, a, b, c - b * mu)
+    else:
+        dx = scaled(g, view, a, np.zeros(channels))
+    dx, g = (restore(v).astype(input.dtype, copy=False) for v in (dx, g))
+    return dx, dweight.astype(dtype), dbias.astype(dtype), g
+
+
+def gradients_in_ops(dy, input, weight, y, mean, var, eps, batch: bool):
+    """The same in ops."""
+    g = OPS["where"](OPS["le"](y, 0.0), 0.0, dy)
+    if batch:
+        nothing = mean * 0.0
+        return *OPS["batch_norm_train_grad"](g, nothing, nothing, input, weight, mean, var, eps), g
+    backward, dtype = OPS["batch_norm_eval"].derivatives, statistics_dtype(input.dtype)
+    x, h, mean, var = (cast(v, dtype) for v in (input, g, mean, var))
+    return (cast(backward["input"](h, var, weight, eps), input.dtype), backward["weight"](h, x, mean, var, eps),
+            backward["bias"](h), g)
+
+
 @structured
 class batch_norm_act_grad:
     """Gradients of batch_norm_act by input, weight, bias and residual, given that of y.
@@ -119,36 +158,10 @@ class batch_norm_act_grad:
         return image, affine, affine, image
 
     def forward(dy, input, weight, y, mean, var, eps, batch):
-        channels, dtype = input.shape[1], statistics_dtype(input.dtype)
-        if not input.size:
-            zeros = np.zeros((2, channels), dtype)
-            return np.empty(input.shape, input.dtype), *zeros, np.empty(input.shape, input.dtype)
-        (x3, restore), (g3, _), (y3, _) = blocked(wide(input)), blocked(wide(dy), input), blocked(wide(y), input)
-        view = layout(x3.shape)
-        x, g, y = (v.reshape(view.shape) for v in (x3, g3, y3))
-        mu, rstd = mean.astype(np.float64), 1 / np.sqrt(var.astype(np.float64) + eps)
-        apart = np.abs(mu) * rstd
-        g, dbias, dweight = backward_sums(g, x, view, mu, bool((apart <= NEAR).all()), y)
-        dweight *= rstd
-        a = per_channel(weight, channels, 1.0) * rstd
-        if batch:
-            b, c = -a * rstd * dweight / view.count, -a * dbias / view.count
-            far = bool((apart > FAR).any())
-            dx = combined(g, x, view, a, b, c, mu) if far else combined(g, x, view, a, b, c - b * mu)
-        else:
-            dx = scaled(g, view, a, np.zeros(channels))
-        dx, g = (restore(v).astype(input.dtype, copy=False) for v in (dx, g))
-        return dx, dweight.astype(dtype), dbias.astype(dtype), g
+        return gradients(dy, input, weight, y, mean, var, eps, batch)
 
     def decompose(dy, input, weight, y, mean, var, eps, batch):
-        g = OPS["where"](OPS["le"](y, 0.0), 0.0, dy)
-        if batch:
-            nothing = mean * 0.0
-            return *OPS["batch_norm_train_grad"](g, nothing, nothing, input, weight, mean, var, eps), g
-        backward, dtype = OPS["batch_norm_eval"].derivatives, statistics_dtype(input.dtype)
-        x, h, mean, var = (cast(v, dtype) for v in (input, g, mean, var))
-        return (cast(backward["input"](h, var, weight, eps), input.dtype), backward["weight"](h, x, mean, var, eps),
-                backward["bias"](h), g)
+        return gradients_in_ops(dy, input, weight, y, mean, var, eps, batch)
 
     def samples(rng):
         def case(*shape, weight=True, batch=True):
@@ -158,4 +171,38 @@ class batch_norm_act_grad:
                     np.maximum(rng.normal(size=shape), 0), x.mean(dims), x.var(dims), 1e-5, batch)
         return {"ordinary": [case(4, 3, 5), case(6, 5, weight=False), case(3, 4, 6, batch=False)],
                 "empty": [(*np.zeros((2, 0, 3)), None, np.zeros((0, 3)), np.zeros(3), np.ones(3), 1e-5, True)],
+                "0-d": "wants (N, C, ...)", "odd": [case(3, 7, 13), case(2, 3, 211)], "extreme": "as the forward op"}
+
+
+@structured
+class batch_norm_relu_grad:
+    """Gradients of batch_norm_act without residual by input, weight and bias, given that of y = batch_norm_act(input).
+
+    The arguments of batch_norm_act_grad, and bias (C,) or None: where relu let nothing through is written in y, and can
+    be worked out again from the others -> like input, (C,), (C,).
+    """
+    outputs = ("dinput", "dweight", "dbias")
+
+    def check(dy, input, weight, bias, y, mean, var, eps, batch):
+        affine = Spec(mean.shape, statistics_dtype(input.dtype))
+        return Spec(tuple(input.shape), input.dtype), affine, affine
+
+    def forward(dy, input, weight, bias, y, mean, var, eps, batch):
+        return gradients(dy, input, weight, y, mean, var, eps, batch)[:3]
+
+    def decompose(dy, input, weight, bias, y, mean, var, eps, batch):
+        return gradients_in_ops(dy, input, weight, y, mean, var, eps, batch)[:3]
+
+    def samples(rng):
+        def case(*shape, affine=True, batch=True):
+            c, dims = shape[1], (0, *range(2, len(shape)))
+            # far from where relu bends, also when half types round: half of the values near 1, the others near -1
+            signs = rng.permutation(np.resize([1.0, -1.0], np.prod(shape) // c)).reshape(shape[0], 1, *shape[2:])
+            x = signs * rng.uniform(0.8, 1.2, shape)
+            weight, bias = (rng.uniform(0.5, 2, c), rng.uniform(-0.05, 0.05, c)) if affine else (None, None)
+            mean, var = x.mean(dims), x.var(dims)
+            y = batch_norm_act(x, weight, bias, None, mean, var, 1e-5)[0]
+            return rng.normal(size=shape), x, weight, bias, y, mean, var, 1e-5, batch
+        return {"ordinary": [case(4, 3, 5), case(6, 5, affine=False), case(3, 4, 6, batch=False)],
+                "empty": [(*np.zeros((2, 0, 3)), None, None, np.zeros((0, 3)), np.zeros(3), np.ones(3), 1e-5, True)],
                 "0-d": "wants (N, C, ...)", "odd": [case(3, 7, 13), case(2, 3, 211)], "extreme": "as the forward op"}

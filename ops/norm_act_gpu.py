@@ -1,6 +1,6 @@
 """batch_norm_act on the GPU: two passes over channels-last memory each way; other layouts by the ops it is made of."""
 from zoo.ops import norm_act as contract
-from zoo.ops.norm_columns_gpu import Rows
+from zoo.ops.norm_columns_gpu import Masked, Rows
 from zoo.ops.norm_gpu import dense, dense_all, has_rows, new_with_rows, rows_of
 from zoo.ops.shape import cast
 
@@ -25,8 +25,20 @@ def batch_norm_act(input, weight=None, bias=None, residual=None, running_mean=No
 def batch_norm_act_grad(dy, input, weight, y, mean, var, eps, batch):
     if not has_rows(input):
         return contract.batch_norm_act_grad.decompose(dy, input, weight, y, mean, var, eps, batch)
-    x, dx, dz = rows_of(input), new_with_rows(input), new_with_rows(input)
-    mean, var, weight = dense_all(mean, var, weight)
-    dweight, dbias = Rows(*x.shape, x).gradients(rows_of(dy), x, rows_of(y), rows_of(dz), rows_of(dx), mean, var, None,
-                                                 None, weight, eps, batch)
-    return dx, dweight, dbias, dz
+    dz = new_with_rows(input)
+    masked = Masked(rows_of(y), rows_of(dz), None)
+    return *_gradients(dy, input, weight, mean, var, eps, batch, masked), dz
+
+
+def batch_norm_relu_grad(dy, input, weight, bias, y, mean, var, eps, batch):
+    if not has_rows(input):
+        return contract.batch_norm_relu_grad.decompose(dy, input, weight, bias, y, mean, var, eps, batch)
+    return _gradients(dy, input, weight, mean, var, eps, batch, Masked(None, None, *dense_all(bias)))
+
+
+def _gradients(dy, input, weight, mean, var, eps: float, batch: bool, masked: Masked):
+    x, dx = rows_of(input), new_with_rows(input)
+    statistics = dense_all(mean, var, None, None)
+    affine = Rows(*x.shape, x).gradients(rows_of(dy), x, rows_of(dx), *statistics, *dense_all(weight), eps, batch,
+                                         masked)
+    return dx, *affine

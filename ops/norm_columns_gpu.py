@@ -4,6 +4,8 @@ Every access is 16 bytes wide: Triton knows of an integer only "divisible by 16 
 divided by a known power of two, DIV, and masks of whole rows or of whole groups of DIV columns do not split an access.
 Two passes forward, two backward, and between them a small kernel that adds up parts of the rows in a fixed order.
 """
+from typing import NamedTuple
+
 import triton
 import triton.language as tl
 
@@ -110,30 +112,45 @@ def normalize_rows(x, rest, y, mean, var, weight, bias, R, CD, eps: "fp64", DIV:
     tl.store(y + rr.to(tl.int64)[:, None] * C + rc[None, :], v.to(y.dtype.element_ty), mask=inside)
 
 
+@triton.jit
+def behind_relu(g, d, factor, bias, rc, C, DTYPE: tl.constexpr):
+    """g [BR, BC] where relu let d * factor + bias through, of DTYPE as `normalize_rows` stored it; 0 elsewhere."""
+    v = d * factor[None, :]
+    if bias is not None:
+        v += tl.load(bias + rc, mask=rc < C, other=0.0).to(d.dtype)[None, :]
+    return tl.where(v.to(DTYPE) <= 0, 0.0, g).to(g.dtype)
+
+
 @triton.jit(do_not_specialize=SUMS)
-def gradient_of_rows(dy, x, y, dz, mean, var, plain, weighted, R, CD, ROWS, eps: "fp64",  # noqa: F821
-                     DIV: tl.constexpr, WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr):
+def gradient_of_rows(dy, x, y, dz, mean, var, weight, bias, plain, weighted, R, CD, ROWS, eps: "fp64",  # noqa: F821
+                     RELU: tl.constexpr, DIV: tl.constexpr, WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr):
     """plain, weighted (parts, C): sums of dz and of dz * normalised x over ROWS rows each.
 
-    dy, x (R, C); y (R, C) and dz, written here: dy where y > 0; or both None, and dz is dy. mean, var (C,).
-    C = CD * DIV. Grid: (ceil(C / BC), parts).
+    dy, x (R, C). dz: dy, or with RELU dy where the result y was above 0: y (R, C) is read and dz (R, C) written, or
+    both are None, and y is worked out again. mean, var (C,), weight, bias (C,) or None. C = CD * DIV.
+    Grid: (ceil(C / BC), parts).
     """
     C = CD * DIV
     rc = tl.program_id(0) * BC + tl.arange(0, BC)
     first = tl.program_id(1) * ROWS
     last = tl.minimum(first + ROWS, R)
     middle = tl.load(mean + rc, mask=rc < C, other=0.0).to(WIDE)
+    factor = factor_of(var, weight, eps, rc, C, WIDE)
     s = tl.zeros((BR, BC), WIDE)
     q = tl.zeros((BR, BC), WIDE)
     for r in range(first, last, BR):
         rr = r + tl.arange(0, BR)
         inside = (rr < last)[:, None] & (rc < C)[None, :]
         g = tile(dy, rr, rc, inside, C)
-        if y is not None:
-            g = tl.where(tile(y, rr, rc, inside, C) <= 0, 0.0, g).to(dy.dtype.element_ty)
-            tl.store(dz + rr.to(tl.int64)[:, None] * C + rc[None, :], g, mask=inside)
+        d = tile(x, rr, rc, inside, C).to(WIDE) - middle[None, :]
+        if RELU:
+            if y is None:
+                g = behind_relu(g, d, factor, bias, rc, C, x.dtype.element_ty)
+            else:
+                g = tl.where(tile(y, rr, rc, inside, C) <= 0, 0.0, g).to(g.dtype)
+                tl.store(dz + rr.to(tl.int64)[:, None] * C + rc[None, :], g, mask=inside)
         s += g.to(WIDE)
-        q += g.to(WIDE) * (tile(x, rr, rc, inside, C).to(WIDE) - middle[None, :])
+        q += g.to(WIDE) * d
     at = tl.program_id(1) * C + rc
     tl.store(plain + at, tl.sum(s, 0), mask=rc < C)
     tl.store(weighted + at, tl.sum(q, 0) * factor_of(var, None, eps, rc, C, WIDE), mask=rc < C)
@@ -176,10 +193,11 @@ def coefficients_of_parts(plain, weighted, var, dmean, dvar, weight, dweight, db
 
 
 @triton.jit(do_not_specialize=["R", "CD"])
-def combine_rows(dz, x, dx, mean, ca, cb, cc, R, CD, DIV: tl.constexpr, WIDE: tl.constexpr, BR: tl.constexpr,
-                 BC: tl.constexpr):
+def combine_rows(dz, x, dx, mean, ca, cb, cc, bias, R, CD, RELU: tl.constexpr, DIV: tl.constexpr, WIDE: tl.constexpr,
+                 BR: tl.constexpr, BC: tl.constexpr):
     """dx = ca * dz + cb * (x - mean) + cc; dz, x, dx (R, C), mean, ca, cb, cc (C,); C = CD * DIV.
 
+    RELU: of dz only what counts behind relu(ca * (x - mean) + bias), bias (C,) or None.
     Grid: (ceil(C / BC) * ceil(R / BR),).
     """
     C = CD * DIV
@@ -188,11 +206,14 @@ def combine_rows(dz, x, dx, mean, ca, cb, cc, R, CD, DIV: tl.constexpr, WIDE: tl
     rr = tl.program_id(0) // across * BR + tl.arange(0, BR)
     inside = (rr < R)[:, None] & (rc < C)[None, :]
     middle = tl.load(mean + rc, mask=rc < C, other=0.0).to(WIDE)[None, :]
-    a = tl.load(ca + rc, mask=rc < C, other=0.0)[None, :]
+    a = tl.load(ca + rc, mask=rc < C, other=0.0)
     b = tl.load(cb + rc, mask=rc < C, other=0.0)[None, :]
     c = tl.load(cc + rc, mask=rc < C, other=0.0)[None, :]
-    v = tile(x, rr, rc, inside, C).to(WIDE) - middle
-    v = a * tile(dz, rr, rc, inside, C).to(WIDE) + b * v + c
+    d = tile(x, rr, rc, inside, C).to(WIDE) - middle
+    g = tile(dz, rr, rc, inside, C)
+    if RELU:
+        g = behind_relu(g, d, a, bias, rc, C, x.dtype.element_ty)
+    v = a[None, :] * g.to(WIDE) + b * d + c
     tl.store(dx + rr.to(tl.int64)[:, None] * C + rc[None, :], v.to(dx.dtype.element_ty), mask=inside)
 
 
@@ -208,6 +229,13 @@ def coefficients(plain, weighted, var, dmean, dvar, weight, count: int, eps: flo
     cuda.launch(coefficients_of_parts, (-(-channels // 16),), plain, weighted, var, dmean, dvar, weight, *found,
                 channels, parts, count, float(eps), BATCH=batch, WIDE=wide_of(plain.dtype), BP=64, BC=16)
     return found
+
+
+class Masked(NamedTuple):
+    """What tells where relu let nothing through: its result y, with dz to write; else the bias of the batch norm."""
+    y: DeviceArray | None
+    dz: DeviceArray | None
+    bias: DeviceArray | None
 
 
 class Rows:
@@ -246,12 +274,15 @@ class Rows:
         cuda.launch(normalize_rows, (grid,), x, rest, y, mean, var, weight, bias, self.R, self.C // self.div,
                     float(eps), RELU=relu, **self.options)
 
-    def gradients(self, dy, x, y, dz, dx, mean, var, dmean, dvar, weight, eps: float, batch: bool) -> list[DeviceArray]:
-        """Writes dx and, where y is given, dz, which is dy where y > 0; -> dweight, dbias."""
+    def gradients(self, dy, x, dx, mean, var, dmean, dvar, weight, eps: float, batch: bool,
+                  masked: Masked | None = None) -> list[DeviceArray]:
+        """Writes dx; -> dweight, dbias. masked: a relu follows."""
         plain, weighted = self.partial(self.dtype)
-        cuda.launch(gradient_of_rows, (self.across, self.parts), dy, x, y, dz, mean, var, plain, weighted, self.R,
-                    self.C // self.div, self.each, float(eps), **self.options)
+        y, dz, bias = masked or Masked(None, None, None)
+        cuda.launch(gradient_of_rows, (self.across, self.parts), dy, x, y, dz, mean, var, weight, bias, plain, weighted,
+                    self.R, self.C // self.div, self.each, float(eps), RELU=masked is not None, **self.options)
         dweight, dbias, *factors = coefficients(plain, weighted, var, dmean, dvar, weight, self.R, eps, batch)
-        cuda.launch(combine_rows, (self.across * -(-self.R // self.options["BR"]),), dy if y is None else dz, x, dx,
-                    mean, *factors, self.R, self.C // self.div, **self.options)
+        again = masked is not None and dz is None
+        cuda.launch(combine_rows, (self.across * -(-self.R // self.options["BR"]),), dy if dz is None else dz, x, dx,
+                    mean, *factors, bias, self.R, self.C // self.div, RELU=again, **self.options)
         return [dweight, dbias]

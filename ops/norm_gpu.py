@@ -289,7 +289,7 @@ def batch_norm_train_grad(dy, dmean, dvar, input, weight, mean, var, eps):
         x, g, dx = rows_of(input), rows_of(dy), new_with_rows(input)
         mean, var, dmean, dvar, weight = dense_all(mean, var, dmean, dvar, weight)
         rows = Rows(*x.shape, x)
-        return dx, *rows.gradients(g, x, None, None, rows_of(dx), mean, var, dmean, dvar, weight, eps, True)
+        return dx, *rows.gradients(g, x, rows_of(dx), mean, var, dmean, dvar, weight, eps, True)
     dx = cuda.empty(input.shape, input.dtype, input.device)
     if not input.size:
         dweight, dbias = (cuda.empty(mean.shape, contract.statistics_dtype(input.dtype), input.device) for _ in "wb")

@@ -197,6 +197,11 @@ def into(result: Any, out: Any) -> Any:
     return out
 
 
+def memory_of(x: Any) -> Any:
+    """The raw array behind x, for what writes into it: whoever keeps account of writes to x takes note."""
+    return x.__written__() if hasattr(x, "__written__") else x
+
+
 def reads_of(derivative: Callable, gradients: tuple) -> list[str]:
     """Which values a derivative reads, beside the gradients of outputs."""
     return [n for n in parameters_of(derivative) if n not in gradients and n != "wanted"]

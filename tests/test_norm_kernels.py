@@ -3,10 +3,11 @@ import numpy as np
 import pytest
 
 from tests.cases import TOLERANCE
-from zoo.ops import cuda
-from zoo.ops.dtypes import float16, float32, float64
-from zoo.ops.norm import batch_norm_eval, batch_norm_train, batch_norm_train_grad
-from zoo.ops.norm_act import batch_norm_act, batch_norm_act_grad
+from zoo.ops import cuda, norm_running
+from zoo.ops.cuda import record
+from zoo.ops.dtypes import bfloat16, float16, float32, float64
+from zoo.ops.norm import batch_norm_eval, batch_norm_train, batch_norm_train_grad, statistics_dtype
+from zoo.ops.norm_act import batch_norm_act, batch_norm_act_grad, batch_norm_relu_grad
 
 pytestmark = pytest.mark.cuda
 SHAPES = [(3, 8, 5, 5), (5, 70, 3, 4), (9, 5, 4), (130, 12)]    # rows and channels: within a tile, beyond one, odd
@@ -58,6 +59,36 @@ def test_rows_equal_numpy(shape, dtype, rng):
             compare(batch_norm_act, args, dtype, 1)
             y = last(batch_norm_act(*args)[0])
             compare(batch_norm_act_grad, (dy, x, weight, y, mean, var, 1e-5, running[0] is None), dtype, terms)
+
+
+@pytest.mark.parametrize("dtype", [float16, bfloat16, float32, float64], ids=str)
+@pytest.mark.parametrize("affine", [False, True])
+def test_relu_worked_out_again_is_the_one_of_forward(affine, dtype, rng):
+    """Bit for bit: values that round to 0 or stand beside it are masked by the kernel as by its own result."""
+    x, dy = (on_device(last(rng.normal(size=(5, 24, 4, 3)).astype(dtype))) for _ in range(2))
+    weight, bias = (cuda.from_numpy(rng.normal(size=24).astype(dtype)) for _ in "wb") if affine else (None, None)
+    y, mean, var = batch_norm_act(x, weight, bias, None, None, None, 1e-5)
+    again = batch_norm_relu_grad(dy, x, weight, bias, y, mean, var, 1e-5, True)
+    for a, b in zip(again, batch_norm_act_grad(dy, x, weight, y, mean, var, 1e-5, True), strict=False):
+        np.testing.assert_array_equal(cuda.to_numpy(a), cuda.to_numpy(b))
+
+
+@pytest.mark.parametrize("momentum", [0.3, None])
+@pytest.mark.parametrize("dtype", [float16, float32, float64], ids=str)
+def test_running_statistics_move_in_one_launch(dtype, momentum, rng):
+    mean, var = rng.normal(size=1500), rng.uniform(0.5, 2, 1500)
+    new = [v.astype(statistics_dtype(dtype)) for v in (mean, var)]
+    mine = [v.astype(dtype) for v in (var, mean)] + [np.array(3)]
+    theirs = [cuda.from_numpy(v) for v in mine]
+    norm_running.move(*mine, *new, momentum, 1.25)
+    launches = []
+    with record.listening(lambda kernel, grid, arguments: launches.append(kernel)):
+        norm_running.mover_for(type(theirs[0])).move(*theirs, *map(cuda.from_numpy, new), momentum, 1.25)
+    assert len(launches) == 1 and int(cuda.to_numpy(theirs[2])) == int(mine[2]) == 4
+    share = 0.25 if momentum is None else momentum
+    np.testing.assert_allclose(mine[0], var * (1 - share) + mean * share, rtol=0, atol=4 * TOLERANCE[dtype.name])
+    for a, b in zip(theirs[:2], mine, strict=False):
+        np.testing.assert_allclose(cuda.to_numpy(a), b, rtol=0, atol=4 * TOLERANCE[dtype.name])
 
 
 def test_many_parts_of_far_means(monkeypatch, rng):

@@ -9,7 +9,8 @@ from zoo.ops.errors import ArgumentError, ShapeError
 from zoo.ops.norm import batch_norm_eval, batch_norm_train, statistics_dtype
 from zoo.ops.norm_rows import group_norm
 from zoo.ops.norm_rows import layer_norm as rows_norm
-from zoo.ops.op import OPS, into
+from zoo.ops.norm_running import mover_for
+from zoo.ops.op import OPS, into, memory_of
 from zoo.ops.shape import basic_index, cast, constant_pad_nd, reshape
 
 
@@ -19,12 +20,24 @@ def update(running, new, momentum: float) -> None:
     into(cast(running * (1 - momentum) + cast(new, running.dtype) * momentum, running.dtype), running)
 
 
-def move(running_mean, running_var, mean, var, count: int, momentum: float) -> None:
-    """The running statistics towards those of a batch; the variance is made unbiased."""
-    if running_mean is not None:
-        update(running_mean, mean, momentum)
-    if running_var is not None:
-        update(running_var, var * (count / max(count - 1, 1)), momentum)
+def raw(x):
+    """The array of a Tensor; other citizens are what they are."""
+    return getattr(x, "array", x)
+
+
+def move(running_mean, running_var, mean, var, count: int, momentum: float | None, batches=None) -> None:
+    """The running statistics towards those of a batch of `count` values a channel, and one more of `batches`, in place.
+
+    The variance is made unbiased; momentum None: the plain average of all batches.
+    """
+    targets, mean, var = (running_mean, running_var, batches), raw(mean), raw(var)
+    for x in targets[:2]:
+        if x is not None and (tuple(x.shape) != mean.shape or type(raw(x)) is not type(mean)):
+            wanted, got = f"{mean.shape} on the input's device", f"{tuple(x.shape)}, {type(raw(x)).__name__}"
+            raise ShapeError(f"batch_norm: wants running statistics {wanted}, got {got}")
+    if any(x is not None for x in targets):
+        written = [x if x is None else memory_of(x) for x in targets]
+        mover_for(type(mean)).move(*written, mean, var, momentum, count / max(count - 1, 1))
 
 
 def need_several(op: str, input) -> int:
@@ -35,7 +48,8 @@ def need_several(op: str, input) -> int:
     return count
 
 
-def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5,
+               num_batches_tracked=None):
     """(input - mean) / sqrt(var + eps) * weight + bias for each channel (Ioffe and Szegedy, 2015).
 
     In training mean and biased variance are the batch's, and running_mean and running_var move towards them (the
@@ -45,6 +59,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         input: (N, C, ...), floating.
         running_mean, running_var: (C,), or None in training.
         weight, bias: (C,) or None.
+        momentum: share of the batch; None for the plain average of all batches that num_batches_tracked counts.
+        num_batches_tracked: (), int64, grows by one in training; or None.
 
     Raises:
         ArgumentError (ValueError, RuntimeError): one value per channel in training, or no running statistics otherwise.
@@ -64,12 +80,12 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         return batch_norm_eval(input, running_mean, running_var, weight, bias, eps)
     count = need_several("batch_norm", input)
     y, mean, var = batch_norm_train(input, weight, bias, eps)
-    move(running_mean, running_var, mean, var, count, momentum)
+    move(running_mean, running_var, mean, var, count, momentum, num_batches_tracked)
     return y
 
 
 def batch_norm_act(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5,
-                   residual=None):
+                   residual=None, num_batches_tracked=None):
     """relu(batch_norm(input, ...) + residual) as one op: the result is written once.
 
     Arguments and errors as `batch_norm`; residual: like input, or None.
@@ -86,7 +102,7 @@ def batch_norm_act(input, running_mean, running_var, weight=None, bias=None, tra
         return norm_act.batch_norm_act(input, weight, bias, residual, running_mean, running_var, eps)[0]
     count = need_several("batch_norm_act", input)
     y, mean, var = norm_act.batch_norm_act(input, weight, bias, residual, None, None, eps)
-    move(running_mean, running_var, mean, var, count, momentum)
+    move(running_mean, running_var, mean, var, count, momentum, num_batches_tracked)
     return y
 
 

@@ -125,11 +125,10 @@ def one_kernel(x: Any, conv: Module, norm: Module | None, act: Module | None, re
 
 
 def is_one_op(x: Tensor, norm: Module | None, act: Module | None, residual: Tensor | None) -> bool:
-    """Whether `BatchNorm2d.with_relu` does what norm, residual and act do: plain modules without hooks, on the CPU."""
-    if type(norm) is not BatchNorm2d or type(act) is not ReLU or norm._hooks or act._hooks or MODE.autocast:
+    """Whether `BatchNorm2d.with_relu` does what norm, residual and act do: plain modules without hooks."""
+    if type(norm) is not BatchNorm2d or type(act) is not ReLU or norm._hooks or act._hooks:
         return False
-    like = residual is None or residual.shape == x.shape and residual.dtype == x.dtype
-    return like and type(x.array) is np.ndarray
+    return residual is None or residual.shape == x.shape and residual.dtype == x.dtype
 
 
 def conv_norm_act(

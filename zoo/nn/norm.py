@@ -90,19 +90,17 @@ class BatchNorm(RunningNorm):
 
     def with_relu(self, input, residual=None):  # noqa: A002
         """relu(self(input) + residual) as one op; without residual relu(self(input))."""
-        return F.batch_norm_act(input, *self.arguments(input), residual)
+        *rest, batches = self.arguments(input)
+        return F.batch_norm_act(input, *rest, residual, batches)
 
     def arguments(self, input) -> tuple:  # noqa: A002
-        """What `F.batch_norm` wants after the input; counts a batch in training."""
+        """What `F.batch_norm` wants after the input."""
         self.check_input(input)
-        momentum = self.momentum
-        if self.training and self.track_running_stats:
-            self.num_batches_tracked.add_(1)
-            if momentum is None:
-                momentum = 1.0 / self.num_batches_tracked.item()
         use_batch = self.training or self.running_mean is None
-        stats = (self.running_mean, self.running_var) if not self.training or self.track_running_stats else (None, None)
-        return *stats, self.weight, self.bias, use_batch, 0.0 if momentum is None else momentum, self.eps
+        stats: tuple = (self.running_mean, self.running_var, self.num_batches_tracked)
+        if self.training and not self.track_running_stats:
+            stats = None, None, None
+        return *stats[:2], self.weight, self.bias, use_batch, self.momentum, self.eps, stats[2]
 
 
 class BatchNorm1d(BatchNorm):
