@@ -8,7 +8,7 @@ import triton.language as tl
 
 from zoo.ops.epilogue_gpu import through
 from zoo.ops.gemm_gpu import tile_of
-from zoo.ops.pixels_gpu import divide, pixel, within
+from zoo.ops.pixels_gpu import pixel, within
 
 SIZES = ["M", "H", "W", "CD", "KD", "P", "Q", "CgD", "KgD", "mul_pq", "shift_pq", "mul_q", "shift_q"]
 
@@ -22,17 +22,15 @@ def finish(acc, y, operands, rows, columns, end, inside_m, STAGES: tl.constexpr)
 
 
 @triton.jit(do_not_specialize=[*SIZES, "steps", "span"])
-def fprop(x, w, y, operands, M, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mul_q, shift_q, steps,
-          span,
+def fprop(x, w, y, operands, M, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mul_q, shift_q, steps, span,
           DC: tl.constexpr, DK: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
-          TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, COLS: tl.constexpr,
-          EVEN: tl.constexpr, PADDED: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr,
-          STAGES: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-          BC: tl.constexpr, SUB: tl.constexpr):
+          TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, EVEN: tl.constexpr,
+          PADDED: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr, STAGES: tl.constexpr, ACC: tl.constexpr,
+          PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BC: tl.constexpr, SUB: tl.constexpr):
     """y = conv(x, w) through STAGES with operands: x (N, H, W, C), w (K, R, S, Cg), y (N, P, Q, K).
 
     SPLIT: y is (splits, M, K), the partial sums of `span` steps each; `add_parts` does the rest.
-    `steps` of BC channels: tap by tap, or with COLS through (R, S, Cg) flattened. EVEN: BC divides Cg. C = CD*DC.
+    `steps` of BC channels, tap by tap. EVEN: BC divides Cg. C = CD*DC.
     PADDED: some tap looks outside the image. SUB: 2 takes the tile through STAGES in halves, which saves registers.
     Grid: (ceil(M / BM) * ceil(Kg / BN), groups, splits).
     """
@@ -59,19 +57,11 @@ def fprop(x, w, y, operands, M, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, 
         c = (first - tap * tl.cdiv(Cg, BC)) * BC
         r = tap // S
         s = tap % S
-    for step in range(first, tl.minimum(first + span, steps)):
-        if COLS:
-            k = step * BC + rc
-            row = k // (S * Cg) * DH
-            col = k // Cg % S * DW
-            dh, dw = row[None, :], col[None, :]
-            dx = (row * W + col) * C + k % Cg
-            inside_c = k < R * S * Cg
-        else:
-            k = (r * S + s) * Cg + c + rc
-            dh, dw = r * DH, s * DW
-            dx = (dh * W + dw) * C + c + rc
-            inside_c = rc < Cg - c
+    for _ in range(first, tl.minimum(first + span, steps)):
+        k = (r * S + s) * Cg + c + rc
+        dh, dw = r * DH, s * DW
+        dx = (dh * W + dw) * C + c + rc
+        inside_c = rc < Cg - c
         ok = inside_m[:, None]
         if PADDED:
             ok = ok & within(h0 + dh, H) & within(w0 + dw, W)
@@ -82,12 +72,11 @@ def fprop(x, w, y, operands, M, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, 
             a = tl.load(px + dx[None, :], mask=ok & inside_c[None, :], other=0)
             b = tl.load(pw + k[:, None], mask=inside_c[:, None] & inside_n[None, :], other=0)
         acc = tl.dot(a, b, acc, input_precision=PRECISION, out_dtype=ACC)
-        if not COLS:                                   # the next channels, column, row: selects instead of // and %
-            c += BC
-            s = tl.where(c >= Cg, s + 1, s)
-            c = tl.where(c >= Cg, 0, c)
-            r = tl.where(s == S, r + 1, r)
-            s = tl.where(s == S, 0, s)
+        c += BC                                        # the next channels, column, row: selects instead of // and %
+        s = tl.where(c >= Cg, s + 1, s)
+        c = tl.where(c >= Cg, 0, c)
+        r = tl.where(s == S, r + 1, r)
+        s = tl.where(s == S, 0, s)
     if WIDE:
         rm = rm.to(tl.int64)
     if SPLIT:
@@ -138,19 +127,3 @@ def fprop_rows(x, w, y, operands, M, H, W, KD, P, Q, mul_pq, shift_pq, mul_q, sh
     out = through(acc, STAGES, operands, rm * K, rn, inside_m, inside_n)
     py = y + (rm * K)[:, None] + rn[None, :]
     tl.store(py, out.to(y.dtype.element_ty), mask=inside_m[:, None] & inside_n[None, :])
-
-
-@triton.jit(do_not_specialize=["pixels", "HW", "mul", "shift"])
-def pad_channels(x, y, pixels, HW, sn, sc, sp, mul, shift,
-                 CHANNELS: tl.constexpr, C: tl.constexpr, BLOCK: tl.constexpr):
-    """y (pixels, C) = x with zeros in the channels from CHANNELS on; pixels = images * HW.
-
-    x: image n, channel c, place p at strides sn, sc, sp. Grid: (ceil(pixels / BLOCK),).
-    """
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    c = tl.arange(0, C)
-    n = divide(i, mul, shift)
-    place = n.to(tl.int64) * sn + (i - n * HW).to(tl.int64) * sp
-    inside = (i < pixels)[:, None]
-    values = tl.load(x + place[:, None] + c[None, :] * sc, mask=inside & (c < CHANNELS)[None, :], other=0)
-    tl.store(y + i.to(tl.int64)[:, None] * C + c[None, :], values, mask=inside)

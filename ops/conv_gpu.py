@@ -1,9 +1,10 @@
 """Convolution on the GPU: which kernel with which tile for which shape, and the launches.
 
-Images lie as NHWC and weights as KRSC here (others are copied at the door), and results come back as NCHW views of NHWC
-memory: in a network that began channels-last, nothing is copied between layers. A pointwise convolution is a matrix
-product. Sums are cut into parts where there are too few tiles for a GPU, and added in a fixed order. What is launched
-for a shape is worked out once (the `plan` functions), with the config of the committed table (gpu_configs).
+Images lie as NHWC and weights as KRSC here (others are copied at the door: conv_layout_gpu.py), and results come back
+as NCHW views of NHWC memory: in a network that began channels-last, nothing is copied between layers. A pointwise
+convolution is a matrix product. Sums are cut into parts where there are too few tiles for a GPU, and added in a fixed
+order. What is launched for a shape is worked out once (the `plan` functions), with the config of the committed table
+(gpu_configs).
 """
 import math
 from functools import lru_cache
@@ -15,8 +16,18 @@ import triton.language as tl
 from zoo.ops import conv as contract
 from zoo.ops import cuda, gpu_configs, scalar_gpu
 from zoo.ops.conv_depthwise_gpu import depthwise, depthwise_wgrad
-from zoo.ops.conv_forward_gpu import fprop, fprop_rows, pad_channels
+from zoo.ops.conv_forward_gpu import fprop, fprop_rows
 from zoo.ops.conv_input_grad_gpu import dgrad
+from zoo.ops.conv_layout_gpu import (
+    channels_first,
+    channels_last,
+    lanes_of,
+    lay_image,
+    lay_weight,
+    merge_groups,
+    rows_of,
+    turned,
+)
 from zoo.ops.conv_weight_grad_gpu import wgrad
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import float32, float64
@@ -71,14 +82,24 @@ class Problem(NamedTuple):
                     WIDE=self.is_wide, ACC=tl.float64 if self.dtype == float64 else tl.float32)
 
     @property
-    def channels(self) -> tuple[dict, tuple]:
-        """What divides the channels C and K, and (C, K, C / groups, K / groups) divided by it."""
+    def divisors(self) -> dict:
+        """What divides the channels: C and C / groups, and likewise K."""
         limit, c, k, groups = 16 // self.dtype.itemsize, self.c, self.k, self.window.groups
-        dc, dk = divisor(limit, c, c // groups), divisor(limit, k, k // groups)
-        return dict(DC=dc, DK=dk), (c // dc, k // dk, c // groups // dc, k // groups // dk)
+        return dict(DC=divisor(limit, c, c // groups), DK=divisor(limit, k, k // groups))
+
+    @property
+    def channels(self) -> tuple:
+        """C, K, C / groups and K / groups, divided by it."""
+        c, k, groups, (dc, dk) = self.c, self.k, self.window.groups, self.divisors.values()
+        return c // dc, k // dk, c // groups // dc, k // groups // dk
 
     def config(self, op: str, m: int, n: int, k: int, batch: int, *tags: str) -> Config:
-        """The table's, with sides no longer than what they cover; 16 is the least that a tensor core takes."""
+        """The table's, with sides no longer than what they cover; 16 is the least that a tensor core takes.
+
+        Tag "narrow": some channels are no whole number of 4 bytes, and asynchronous copies cannot read them.
+        """
+        if min(self.divisors.values()) * self.dtype.itemsize < 4:
+            tags = *tags, "narrow"
         best = gpu_configs.choose(op, self.kind, m, n, k, batch, tags)
         covered = (max(16, triton.next_power_of_2(size)) for size in (m, n, k))
         return Config(*map(min, best, covered), *best[3:])
@@ -111,17 +132,6 @@ def _problem(window: Window, n: int, c: int, k: int, dtype) -> Problem:
     return problem
 
 
-def _channels_last(x: DeviceArray) -> DeviceArray:
-    """(A, B, H, W) -> dense (A, H, W, B): of images NHWC, of weights KRSC."""
-    x = x.view(tuple(x.shape[d] for d in (0, 2, 3, 1)), tuple(x.strides[d] for d in (0, 2, 3, 1)))
-    return x if x.is_contiguous else contiguous_copy(x)
-
-
-def _channels_first(x: DeviceArray) -> DeviceArray:
-    """The reverse, as a view."""
-    return x.view(tuple(x.shape[d] for d in (0, 3, 1, 2)), tuple(x.strides[d] for d in (0, 3, 1, 2)))
-
-
 def _dense(x: DeviceArray | None) -> DeviceArray | None:
     return x if x is None or x.is_contiguous else contiguous_copy(x)
 
@@ -133,25 +143,6 @@ def _is_depthwise(window: Window, c: int, k: int) -> bool:
 def _is_product(window: Window) -> bool:
     """Whether the convolution is one matrix product over all pixels."""
     return window.is_pointwise and window.out == window.image and window.groups == 1
-
-
-def _lane(window: Window, c: int) -> int:
-    """Channels to which few channels are padded, so that a window's rows are read in wide loads; 0: not worth it."""
-    lane = max(4, triton.next_power_of_2(c))
-    few = window.groups == 1 and 0 < c < 16 and window.dilation[1] == 1
-    return lane if few and window.kernel[1] * lane <= 128 else 0
-
-
-def _padded(x: DeviceArray, lane: int) -> DeviceArray:
-    """(A, B, H, W) -> dense (A, H, W, lane), zeros in the channels from B on."""
-    a, b, h, w = x.shape
-    if x.strides[2] != w * x.strides[3] and h > 1:
-        x = contiguous_copy(x)
-    y = cuda.empty((a, h, w, lane), x.dtype, x.device)
-    sp = x.strides[3] if w > 1 else x.strides[2]
-    cuda.launch(pad_channels, (-(-a * h * w // 256),), x, y, a * h * w, h * w, x.strides[0], x.strides[1], sp,
-                *magic(h * w), CHANNELS=b, C=lane, BLOCK=256)
-    return y
 
 
 @lru_cache(4096)
@@ -171,24 +162,20 @@ def _rows_plan(it: Problem, stages: int, lane: int) -> Plan:
 def _forward_plan(it: Problem, stages: int, has_matrix: bool) -> Plan:
     window, m, cg, kg = it.window, it.pixels, it.c // it.window.groups, it.k // it.window.groups
     taps, groups, (p, q) = math.prod(window.kernel), window.groups, window.out
-    cols = cg < 16                                      # tap by tap, most of each product would be zeros
-    depth = taps * cg if cols else cg
-    tags = ["columns"] * cols + ["matrix"] * has_matrix
-    config = it.config("conv_forward", m, kg, taps * cg, groups, *tags)
-    bc = min(config.BK, max(16, triton.next_power_of_2(depth)))
-    steps = (1 if cols else taps) * -(-depth // bc)
+    config = it.config("conv_forward", m, kg, taps * cg, groups, *["matrix"] * has_matrix)
+    bc = min(config.BK, max(16, triton.next_power_of_2(cg)))
+    steps = taps * -(-cg // bc)
     tiles = -(-m // config.BM) * -(-kg // config.BN)
-    split, span = (1, steps) if cols else it.cut(config, tiles * groups, steps)
-    divisors, channels = it.channels
-    kernel = cuda.prepare(fprop, COLS=cols, EVEN=depth % bc == 0, PADDED=max(window.padding) > 0, SPLIT=split > 1,
+    split, span = it.cut(config, tiles * groups, steps)
+    kernel = cuda.prepare(fprop, EVEN=cg % bc == 0, PADDED=max(window.padding) > 0, SPLIT=split > 1,
                           STAGES=stages_of(stages) if split == 1 else NOTHING.stages, BC=bc,
-                          SUB=config.sub if config.BN >= 32 else 1, **it.options(config), **divisors, **it.constants)
-    numbers = m, *window.image, *channels[:2], p, q, *channels[2:], *magic(p * q), *magic(q), steps, span
+                          SUB=config.sub if config.BN >= 32 else 1, **it.options(config), **it.divisors, **it.constants)
+    numbers = m, *window.image, *it.channels[:2], p, q, *it.channels[2:], *magic(p * q), *magic(q), steps, span
     return Plan(kernel, (tiles, groups, split), numbers, split)
 
 
-def _run_forward(plan: Plan, x, w, y, after: Epilogue):
-    """y (N, P, Q, K) from dense x (N, H, W, C) and w (K, R, S, Cg)."""
+def _run(plan: Plan, x, w, y, after: Epilogue):
+    """Launches it, for a dense result y through an epilogue, and the sum of the parts."""
     if plan.split == 1:
         plan.kernel(plan.grid, x, w, y, after.operands, *plan.numbers)
         return
@@ -223,22 +210,27 @@ def _convolution(input, weight, window: Window, after: Epilogue, has_matrix: boo
     (p, q), n, k, c = window.out, input.shape[0], weight.shape[0], input.shape[1]
     y = cuda.empty((n, p, q, k), input.dtype, input.device)
     if not y.size:
-        return _channels_first(y)
-    it, lane = _problem(window, n, c, k, input.dtype), _lane(window, c)
+        return channels_first(y)
     if _is_depthwise(window, c, k):
-        _run_depthwise(it, _channels_last(input), weight, y, after, False)
-    elif lane:
-        plan = _rows_plan(it, id(after.stages), lane)
-        plan.kernel(plan.grid, _padded(input, lane), _padded(weight, lane), y, after.operands, *plan.numbers)
-    elif _is_product(window) and c:
-        x, w = _channels_last(input), _channels_last(weight)
+        it = _problem(window, n, c, k, input.dtype)
+        _run_depthwise(it, channels_last(input), weight, y, after, False)
+        return channels_first(y)
+    groups, (window, merged) = window.groups, merge_groups(window, c)
+    it, lanes = _problem(window, n, c, k, input.dtype), rows_of(window, c)
+    if lanes:
+        plan = _rows_plan(it, id(after.stages), lanes)
+        _run(plan, lay_image(input, lanes), lay_weight(weight, groups, merged, lanes), y, after)
+    elif _is_product(window) and merged == 1 and c:
+        x, w = channels_last(input), channels_last(weight)
         y = multiply(x.view((n * p * q, c), (c, 1)), w.view((c, k), (1, c)), (n * p * q, k), after,
                      has_matrix=has_matrix)
         y = y.view((n, p, q, k), cuda.contiguous_strides((n, p, q, k)))
     else:
-        plan = _forward_plan(it, id(after.stages), has_matrix)
-        _run_forward(plan, _channels_last(input), _channels_last(weight), y, after)
-    return _channels_first(y)
+        lanes = lanes_of(window, c, input.itemsize)
+        plan = _forward_plan(it._replace(c=lanes), id(after.stages), has_matrix)
+        weight = lay_weight(weight, groups, merged, lanes // window.groups)
+        _run(plan, lay_image(input, lanes), weight, y, after)
+    return channels_first(y)
 
 
 def conv2d(input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
@@ -263,24 +255,38 @@ def conv2d_norm_act(input, weight, bias=None, mean=None, var=None, norm_weight=N
     window = contract.norm_act_window(input, weight, bias, mean, var, norm_weight, norm_bias, residual, stride,
                                       padding, dilation, groups)
     vectors = (_dense(v) for v in (bias, mean, var, norm_weight, norm_bias))
-    after = _norm_act(*vectors, None if residual is None else _channels_last(residual), relu, eps)
+    after = _norm_act(*vectors, None if residual is None else channels_last(residual), relu, eps)
     return _convolution(input, weight, window, after, residual is not None)
 
 
 @lru_cache(4096)
-def _input_grad_plan(it: Problem, stages: int) -> Plan:
+def _input_grad_plan(it: Problem, stages: int, back: bool) -> Plan:
     window, cg, kg = it.window, it.c // it.window.groups, it.k // it.window.groups
     (h, w), (sh, sw), (p, q), groups = window.image, window.stride, window.out, window.groups
     high, wide = -(-h // sh), -(-w // sw)
-    m = it.n * high * wide
-    config = it.config("conv_input_grad", m, cg, kg * math.prod(window.kernel), sh * sw * groups)
+    m, classes = it.n * high * wide, sh * sw
+    config = it.config("conv_input_grad", m, cg, kg * math.prod(window.kernel), classes * groups)
     bk = min(config.BK, max(16, triton.next_power_of_2(kg)))
-    divisors, channels = it.channels
-    steps = [stride // math.gcd(stride, d) for stride, d in zip(window.stride, window.dilation, strict=True)]
-    kernel = cuda.prepare(dgrad, RSTEP=steps[0], SSTEP=steps[1], EVEN=kg % bk == 0, BK=bk, STAGES=stages_of(stages),
-                          **it.options(config), **divisors, **it.constants)
-    grid = -(-m // config.BM) * -(-cg // config.BN), sh * sw, groups
-    return Plan(kernel, grid, (it.n, h, w, *channels[:2], p, q, *channels[2:], *magic(high * wide), *magic(wide)))
+    taps = [stride // math.gcd(stride, d) for stride, d in zip(window.stride, window.dilation, strict=True)]
+    most = math.prod(-(-size // step) for size, step in zip(window.kernel, taps, strict=True)) * -(-kg // bk)
+    tiles = -(-m // config.BM) * -(-cg // config.BN)
+    split, span = it.cut(config, tiles * classes * groups, most)
+    kernel = cuda.prepare(dgrad, RSTEP=taps[0], SSTEP=taps[1], BACK=back, EVEN=kg % bk == 0, SPLIT=split > 1, BK=bk,
+                          STAGES=stages_of(stages) if split == 1 else NOTHING.stages, **it.options(config),
+                          **it.divisors, **it.constants)
+    numbers = it.n, h, w, *it.channels[:2], p, q, *it.channels[2:], *magic(high * wide), *magic(wide), span
+    return Plan(kernel, (tiles, classes, groups * split), numbers, split)
+
+
+def _lies_well(it: Problem, weight) -> bool:
+    """Whether the input gradient reads a weight (K, R, S, Cg) as it lies, or else as (C, R, S, Kg).
+
+    Tensor cores take tf32 only along the dimension that is summed over, and halves either way; without tensor cores,
+    the other layout takes 32 registers less.
+    """
+    if it.kind in ("ieee", "double"):
+        return True
+    return it.kind == "half" and min(it.divisors.values()) == 8 and turned(weight).is_contiguous
 
 
 def _input_gradient(dy, weight, bias, window: Window):
@@ -289,18 +295,23 @@ def _input_gradient(dy, weight, bias, window: Window):
     c, k = weight.shape[1] * groups, weight.shape[0]
     dx = cuda.empty((n, h, w, c), dy.dtype, dy.device)
     if not dx.size:
-        return _channels_first(dx)
-    it, dy, after = _problem(window, n, c, k, dy.dtype), _channels_last(dy), biased(_dense(bias))
+        return channels_first(dx)
+    after = biased(_dense(bias))
     if _is_depthwise(window, c, k):
-        _run_depthwise(it, dy, weight, dx, after, True)
-        return _channels_first(dx)
-    weights = _channels_last(weight)
-    if _is_product(window) and k:
-        dx = multiply(dy.view((n * h * w, k), (k, 1)), weights.view((k, c), (c, 1)), (n * h * w, c), after)
-        return _channels_first(dx.view((n, h, w, c), cuda.contiguous_strides((n, h, w, c))))
-    plan = _input_grad_plan(it, id(after.stages))
-    plan.kernel(plan.grid, dy, weights, dx, after.operands, *plan.numbers)
-    return _channels_first(dx)
+        _run_depthwise(_problem(window, n, c, k, dy.dtype), channels_last(dy), weight, dx, after, True)
+        return channels_first(dx)
+    window, merged = merge_groups(window, c)
+    if _is_product(window) and merged == 1 and k:
+        dy, weight = channels_last(dy), channels_last(weight)
+        dx = multiply(dy.view((n * h * w, k), (k, 1)), weight.view((k, c), (c, 1)), (n * h * w, c), after)
+        return channels_first(dx.view((n, h, w, c), cuda.contiguous_strides((n, h, w, c))))
+    it = _problem(window, n, c, k, dy.dtype)
+    back = merged > 1 or not _lies_well(it, weight)
+    lanes = lanes_of(window, k, dy.itemsize) if back else k
+    weight = lay_weight(weight, groups, merged, (lanes if back else c) // window.groups, back)
+    plan = _input_grad_plan(it._replace(k=lanes), id(after.stages), back)
+    _run(plan, lay_image(dy, lanes), weight, dx, after)
+    return channels_first(dx)
 
 
 def conv2d_input_grad(grad, weight, size, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
@@ -322,22 +333,30 @@ def conv2d_weight_grad(grad, input, kernel, stride=(1, 1), padding=(0, 0), dilat
         dw = cuda.empty((k, c // groups, r, s), grad.dtype, grad.device)
         cuda.fill_bytes(dw, 0)
         return dw
-    it, dy = _problem(window, grad.shape[0], c, k, grad.dtype), _channels_last(grad)
+    n, size = grad.shape[0], grad.itemsize
     if _is_depthwise(window, c, k):
-        dw = _sum_depthwise(it, dy, _channels_last(input))
+        it = _problem(window, n, c, k, grad.dtype)
+        dw = _sum_depthwise(it, channels_last(grad), channels_last(input))
         return contiguous_copy(dw.view((c, 1, r, s), (1, 1, s * c, c)))
-    if _is_product(window):
-        x = _channels_last(input)
+    window, merged = merge_groups(window, c)
+    if _is_product(window) and merged == 1:
+        dy, x = channels_last(grad), channels_last(input)
         dw = multiply(dy.view((k, m), (1, k)), x.view((m, c), (c, 1)), (k, c))
         return dw.view((k, c, 1, 1), (c, 1, 1, 1))
-    lane = _lane(window, c)
-    it, x = (it._replace(c=lane), _padded(input, lane)) if lane else (it, _channels_last(input))
-    dw = cuda.empty((k, r, s, it.c // window.groups), grad.dtype, grad.device)
-    plan = _weight_grad_plan(it)
+    rows, lanes = lanes_of(window, k, size), rows_of(window, c) or lanes_of(window, c, size)
+    dw = cuda.empty((rows, r, s, lanes // window.groups), grad.dtype, grad.device)
+    plan = _weight_grad_plan(_problem(window, n, lanes, rows, grad.dtype))
     parts = _parts_for(dw, plan.split)
-    plan.kernel(plan.grid, dy, x, parts, *plan.numbers)
-    dw = _added(parts, dw)
-    return contiguous_copy(dw.view((k, c // window.groups, r, s), tuple(dw.strides[d] for d in (0, 3, 1, 2))))
+    plan.kernel(plan.grid, lay_image(grad, rows), lay_image(input, lanes), parts, *plan.numbers)
+    return _of_groups(_added(parts, dw), (k, c // groups), window.groups, merged)
+
+
+def _of_groups(dw: DeviceArray, channels: tuple[int, int], groups: int, merged: int) -> DeviceArray:
+    """(K, Cg, R, S) from (lanes >= K, R, S, lanes of a row): of merged groups, the blocks on the diagonal."""
+    (_, r, s, _), (row, sr, ss, _), (k, cg) = dw.shape, dw.strides, channels
+    kg = k // (groups * merged)
+    blocks = dw.view((groups, merged, kg, cg, r, s), (merged * kg * row, kg * row + cg, row, 1, sr, ss))
+    return contiguous_copy(blocks).view((k, cg, r, s), cuda.contiguous_strides((k, cg, r, s)))
 
 
 @lru_cache(4096)
@@ -351,9 +370,8 @@ def _weight_grad_plan(it: Problem) -> Plan:
     config = it.config("conv_weight_grad", kg, width, m, batch, *["columns"] * bool(cols))
     tiles = -(-kg // config.BM) * -(-width // config.BN) * copies
     split, span = it.cut(config, tiles * groups, -(-m // config.BK))
-    divisors, channels = it.channels
-    kernel = cuda.prepare(wgrad, COLS=cols, BK=config.BK, **it.options(config), **divisors, **it.constants)
-    numbers = m, *window.image, *channels[:2], p, q, *channels[2:], *magic(p * q), *magic(q), span * config.BK
+    kernel = cuda.prepare(wgrad, COLS=cols, BK=config.BK, **it.options(config), **it.divisors, **it.constants)
+    numbers = m, *window.image, *it.channels[:2], p, q, *it.channels[2:], *magic(p * q), *magic(q), span * config.BK
     return Plan(kernel, (tiles, split, groups), numbers, split)
 
 

@@ -21,20 +21,24 @@ def first_tap(place, TAPS: tl.constexpr, STRIDE: tl.constexpr, DILATION: tl.cons
     return tl.minimum(first, TAPS)
 
 
-@triton.jit(do_not_specialize=["N", *SIZES[1:]])
-def dgrad(dy, w, dx, operands, N, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mul_q, shift_q,
+@triton.jit(do_not_specialize=["N", *SIZES[1:], "span"])
+def dgrad(dy, w, dx, operands, N, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq, mul_q, shift_q, span,
           DC: tl.constexpr, DK: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr,
           TOP: tl.constexpr, LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, RSTEP: tl.constexpr,
-          SSTEP: tl.constexpr, EVEN: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr, ACC: tl.constexpr,
-          PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+          SSTEP: tl.constexpr, BACK: tl.constexpr, EVEN: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr,
+          STAGES: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+          BK: tl.constexpr):
     """dx = input gradient through STAGES with operands: dy (N, P, Q, K), w (K, R, S, Cg), dx (N, H, W, C).
+
+    BACK: w is (C, R, S, Kg). SPLIT: dx is (splits, N, H, W, C), the partial sums of `span` steps of BK channels each.
 
     Pixels of dx fall into SH*SW classes (h % SH, w % SW), one a program: a class meets only every RSTEP-th, SSTEP-th
     tap, so that a stride costs no more than the forward pass. Each pixel is written, also where no tap leads.
     Magic numbers are those of a class, (ceil(H / SH), ceil(W / SW)).
-    Grid: (ceil(N * class size / BM) * ceil(Cg / BN), SH * SW, groups).
+    Grid: (ceil(N * class size / BM) * ceil(Cg / BN), SH * SW, groups * splits), splits slowest.
     """
     C, Cg, K, Kg = CD * DC, CgD * DC, KD * DK, KgD * DK
+    g = tl.program_id(2)
     kind = SH * SW - 1 - tl.program_id(1)              # the class with most taps first
     high, wide = tl.cdiv(H, SH), tl.cdiv(W, SW)
     pm, pn = tile_of(tl.program_id(0), N * high * wide, Cg, BM, BN, 8)
@@ -52,15 +56,29 @@ def dgrad(dy, w, dx, operands, N, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq
     q0 = wc + (w0 + LEFT - s0 * DW + SW * S * DW) // SW - S * DW
     inside_m = (n < N) & (hc * SH + h0 < H) & (wc * SW + w0 < W)
     inside_n = rn < Cg
-    base = ((n * P + p0) * Q + q0) * K + tl.program_id(2) * Kg
     acc = tl.zeros((BM, BN), ACC)
     i, j, k = 0, 0, 0
-    for _ in range(0, rows * cols * tl.cdiv(Kg, BK)):
+    first, last = 0, rows * cols * tl.cdiv(Kg, BK)
+    if SPLIT:
+        part = g // (C // Cg)
+        g -= part * (C // Cg)
+        dx += part.to(tl.int64) * N * H * W * C
+        first = part * span
+        last = tl.minimum(first + span, last)
+        seen = first // tl.cdiv(Kg, BK)
+        k = (first - seen * tl.cdiv(Kg, BK)) * BK
+        i = seen // tl.maximum(cols, 1)
+        j = seen - i * cols
+    base = ((n * P + p0) * Q + q0) * K + g * Kg
+    for _ in range(first, last):
         p, q = p0 - i * (RSTEP * DH // SH), q0 - j * (SSTEP * DW // SW)
         ok = (inside_m & within(p, P) & within(q, Q))[:, None]
         pa = dy + (base - (i * (RSTEP * DH // SH) * Q + j * (SSTEP * DW // SW)) * K + k)[:, None] + rk[None, :]
         tap = (r0 + i * RSTEP) * S + s0 + j * SSTEP
-        pb = w + ((tl.program_id(2) * Kg + k + rk) * (R * S) + tap)[:, None] * Cg + rn[None, :]
+        if BACK:
+            pb = w + (((g * Cg + rn) * (R * S) + tap) * Kg)[None, :] + (k + rk)[:, None]
+        else:
+            pb = w + ((g * Kg + k + rk) * (R * S) + tap)[:, None] * Cg + rn[None, :]
         if EVEN:
             a = tl.load(pa, mask=ok, other=0)
             b = tl.load(pb, mask=inside_n[None, :], other=0)
@@ -74,7 +92,7 @@ def dgrad(dy, w, dx, operands, N, H, W, CD, KD, P, Q, CgD, KgD, mul_pq, shift_pq
         k = tl.where(k >= Kg, 0, k)
         i = tl.where(j == cols, i + 1, i)
         j = tl.where(j == cols, 0, j)
-    rn = tl.program_id(2) * Cg + rn
+    rn = g * Cg + rn
     place = ((n * H + hc * SH + h0) * W + wc * SW + w0) * C
     out = through(acc, STAGES, operands, place, rn, inside_m, inside_n)
     tl.store(dx + place[:, None] + rn[None, :], out.to(dx.dtype.element_ty), mask=inside_m[:, None] & inside_n[None, :])

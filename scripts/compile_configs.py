@@ -1,11 +1,12 @@
-"""Compiles the matrix products that the table of configs chooses, for each family of GPUs; exits with 1 if one is poor.
+"""Compiles what the table of configs chooses, for each family of GPUs; exits with 1 if a launch is poor.
 
-    python scripts/compile_configs.py --families sm90 --report report.json
+    python scripts/compile_configs.py --families sm90 --kinds half --sample 2            # what CI can afford
+    python scripts/compile_configs.py --report report.json                               # all: an hour on two cores
 
-Large, small, narrow and odd products of every dtype, layout and kind of epilogue are planned with each family's table,
-as on such a GPU, and compiled for it. Poor is: a spilled register, more shared memory than there is, a half or tf32
-product without the family's tensor core instruction, fewer programs on a multiprocessor than the table says, or a row
-of the table that no product here takes.
+Products and convolutions of every dtype, layout and kind of epilogue (config_cases.py) are planned with each family's
+table, as on such a GPU, and compiled for it; also the time loops of recurrent layers. Poor is: a spilled register, more
+shared memory than there is, a half or tf32 product without the family's tensor core instruction, fewer programs on a
+multiprocessor than the table says, or a row of the table that nothing here takes.
 """
 
 import argparse
@@ -13,143 +14,149 @@ import json
 import os
 import sys
 import tempfile
+import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from typing import NamedTuple
 
-import numpy as np
-from compile_kernels import compile_one, rows_of
+import config_cases
+from compile_kernels import compile_one
 
 MMA = {"sm80": "mma.sync", "sm86": "mma.sync", "sm90": "wgmma.mma_async", "sm100": "tcgen05.mma"}
-SIZES = [  # (M, N, K): whole tiles, odd ones, narrow results, few rows, long sums, one tile
-    (8192, 8192, 8192), (8192, 4096, 128), (8191, 4099, 1000), (802816, 64, 256), (4096, 8, 512), (4096, 24, 512),
-    (16, 4096, 4096), (24, 4096, 4096), (2304, 2176, 1024), (1152, 1152, 512),
-    (512, 512, 65536), (100, 100, 100),
-]
-KINDS = ("half", "tf32", "tf32x3", "ieee", "double", "integer")
+CASES = {"products": config_cases.products, "convolutions": config_cases.convolutions}
+CONVOLUTIONS = "conv_forward", "conv_rows", "conv_input_grad", "conv_weight_grad"
+OPS = {"products": ("gemm",), "convolutions": CONVOLUTIONS}  # whose rows must all be taken
+# kernels that a row of the table describes; stream-K's programs hold two ends of a tile and are half as many
+KERNELS = {"gemm": "gemm", "gemm_tma": "gemm", **dict(zip(("fprop", "fprop_rows", "dgrad", "wgrad"), CONVOLUTIONS,
+                                                          strict=True))}
+ON_TENSOR_CORES = {*KERNELS, "gemm_stream"}
 
 
-def launches(family: str, path: str) -> set[int]:
-    """Records what the products launch with a family's table; gives the places of the rows that were taken."""
-    from zoo.ops import cuda, gpu_configs, matmul
-    from zoo.ops import epilogue_gpu as e
-    from zoo.ops.activation import gelu
+class Launch(NamedTuple):
+    """A recorded line, and how many programs of it a multiprocessor holds by the table."""
+
+    line: str
+    per_sm: int
+
+    @property
+    def row(self) -> dict:
+        return json.loads(self.line)
+
+
+def launches(family: str, names: list[str], kinds: list[str]) -> tuple[list[Launch], list[str]]:
+    """What the cases launch with a family's table, each once, and the rows of the table that none of them took."""
+    from zoo.ops import gpu_configs
     from zoo.ops.cuda.record import dry_run
-    from zoo.ops.matmul_gpu import multiply
-    from zoo.ops.pointwise_gpu import jitted
 
-    dtypes = {"half": "bfloat16", "double": "float64", "integer": "int32"}
-    rows, taken = gpu_configs.rows_of(family), set()
-    with dry_run(path), gpu_configs.using(family), gpu_configs.listening() as queries:
-        for kind in KINDS:
-            matmul.Precision.float32 = {"tf32": "high", "tf32x3": "tf32x3"}.get(kind, "highest")
-            dtype = np.dtype(dtypes.get(kind, "float32"))
-            for m, n, k in SIZES:
-                bias, matrix = (cuda.empty(s, dtype) for s in ((n,), (m, n)))
-                ends = [e.NOTHING]
-                if kind != "integer":
-                    ends.append(e.epilogue((e.add_row, bias), (jitted(gelu), None)))
-                    ends.append(e.epilogue((e.add_row, bias), (e.add_matrix, matrix)))
-                for layout in ("nt", "nn", "tn") if kind in ("half", "tf32") else ("nt", "tn"):
-                    a, b = (cuda.empty(s[::-1] if t == "t" else s, dtype)
-                            for s, t in zip(((m, k), (k, n)), layout, strict=True))
-                    a, b = (x.view(x.shape[::-1], x.strides[::-1]) if t == "t" else x
-                            for x, t in zip((a, b), layout, strict=True))
-                    for after in ends:
-                        multiply(a, b, (m, n), after, has_matrix=e.add_matrix in after.stages)
-    for query in queries:
-        taken.add(next(i for i, row in enumerate(rows) if row[:2] == query[:2] and row.holds(*query[2:])))
-    return taken
+    rows, taken, found = gpu_configs.rows_of(family), set(), []
+    with tempfile.NamedTemporaryFile("r") as file, dry_run(file.name), gpu_configs.using(family):
+        for name in names:
+            for kind in kinds:
+                with gpu_configs.listening() as queries:
+                    for _ in CASES[name](kind):
+                        places = [next(i for i, row in enumerate(rows) if row[:2] == q[:2] and row.holds(*q[2:]))
+                                  for q in queries]
+                        queries.clear()
+                        taken.update(places)
+                        found += [Launch(line, promised(line, [rows[i] for i in places])) for line in file]
+    missing = [f"no {name} take {row}" for name in names for i, row in enumerate(rows)
+               if row.op in OPS.get(name, ()) and row.kind in kinds and i not in taken]
+    return found, missing
 
 
-def faults(report: dict, family, per_sm: int) -> list[str]:
+def promised(line: str, rows: list) -> int:
+    """Programs a multiprocessor by the row that was chosen for a launch; 1 for kernels that no row describes."""
+    row = json.loads(line)
+    if ["jit", "zoo.ops.epilogue_gpu:add_matrix"] in row["constexprs"].get("STAGES", ()) and "gemm" in row["kernel"]:
+        return 1                                          # a residual's registers are another row's, if there is one
+    op = KERNELS.get(row["kernel"].partition(":")[2])
+    return min((r.config.per_sm for r in rows if r.op == op), default=1)
+
+
+def faults(launch: Launch, report: dict, family) -> list[str]:
     """What is wrong with one compiled launch."""
     if "error" in report:
         return [report["error"]]
-    found = []
+    row, found = launch.row, []
     if report["stack"]:
         found.append(f"{report['stack']} bytes of stack")
     if report["shared"] > family.shared:
         found.append(f"{report['shared']} bytes of shared memory of {family.shared}")
-    if report["programs"] < per_sm:
-        found.append(f"{report['programs']} programs a multiprocessor of {per_sm}")
+    if report["programs"] < launch.per_sm:
+        found.append(f"{report['programs']} programs a multiprocessor of {launch.per_sm}")
+    constants, array = row["constexprs"], row["args"][0]
+    quick = array.startswith(("*bfloat16", "*float16")) or constants.get("PRECISION") == "tf32"
+    product = row["kernel"].partition(":")[2] in ON_TENSOR_CORES and constants.get("DOT", True)
+    if product and quick and constants["BM"] >= 64 and report["mma"] != MMA[family.name]:
+        found.append(f"no {MMA[family.name]}")            # of fewer than 64 rows, Hopper has the instructions of Ampere
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--families", default="sm80,sm86,sm90,sm100")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--report", help="write every row as JSON here")
-    options = parser.parse_args()
-    os.environ["ZOO_INTERPRET"] = "1"
-    from zoo.ops import gpu_configs
-
-    poor, reports = 0, []
-    families = [gpu_configs.FAMILIES[name] for name in options.families.split(",")]
-    for i, family in enumerate(families):
-        with tempfile.TemporaryDirectory() as folder:
-            taken = launches(family.name, path := f"{folder}/launches.jsonl")
-            lines = rows_of([path])
-        for k, row in enumerate(gpu_configs.rows_of(family.name)):
-            if row.op == "gemm" and k not in taken:
-                print(f"FAILED {family.name}: no product takes {row}")
-                poor += 1
-        os.environ.pop("ZOO_INTERPRET", None)  # the workers compile
-        with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-            built = list(pool.map(compile_one, [(line, family.arch, i) for line in lines], chunksize=8))
-        os.environ["ZOO_INTERPRET"] = "1"
-        for line, report in zip(lines, built, strict=True):
-            reports.append(report | {"family": family.name})
-            poor += judge(json.loads(line), reports[-1], family)
-        summary(family, reports)
-    if options.report:
-        with open(options.report, "w") as file:
-            json.dump(reports, file, indent=1)
-    print(f"{len(reports)} launches compiled, {poor} poor")
-    return 1 if poor else 0
+def described(launch: Launch, report: dict) -> dict:
+    """A report with the tile of its launch."""
+    return report | {k: launch.row["constexprs"].get(k) for k in ("BM", "BN", "BK", "BC", "PRECISION", "SUB")}
 
 
-def promised(row: dict, family) -> int:
-    """How many programs of this tile a multiprocessor holds by the table; 1 for kernels that it does not describe."""
-    from zoo.ops import gpu_configs
-
-    name = row["kernel"].split(":")[1]
-    wanted = (*(row["constexprs"].get(k) for k in ("BM", "BN", "BK")), *row["options"][:2])
-    kernels = {"gemm": "tiled", "gemm_tma": "tma"}
-    found = [r.config.per_sm for r in gpu_configs.rows_of(family.name)
-             if r.op == "gemm" and r.config[:5] == wanted and r.config.kernel == kernels.get(name)]
-    return min(found, default=1)
-
-
-def judge(row: dict, report: dict, family) -> int:
-    """1 and a line of print if a launch is poor."""
-    constants = row["constexprs"]
-    report |= {k: constants.get(k) for k in ("BM", "BN", "BK", "TA", "TB", "PRECISION", "SUB")}
-    report["matrix"] = ["jit", "zoo.ops.epilogue_gpu:add_matrix"] in constants["STAGES"]
-    found = faults(report, family, promised(row, family) if not report["matrix"] else 1)
-    halves = row["args"][0].startswith("*bfloat16") or constants.get("PRECISION") == "tf32"
-    product = constants.get("DOT", True) and "gemm" in report["kernel"]
-    if product and halves and "error" not in report and report["mma"] != MMA[family.name]:
-        found.append(f"no {MMA[family.name]}")
-    if found:
-        print(f"FAILED {family.name} {report['kernel']} {row['args'][0]} {constants} {row['options']}: {found}")
-    return bool(found)
-
-
-def summary(family, reports: list[dict]):
+def summary(reports: list[dict]) -> str:
     """Per kernel, arithmetic and tile: the most registers, stack and shared memory, the fewest programs."""
     groups: dict[tuple, list[dict]] = {}
     for r in reports:
-        if r["family"] == family.name and "error" not in r:
-            name = r["kernel"].split()[0].split(":")[1]
-            key = name, r["args"][0], r["PRECISION"], r["BM"], r["BN"], r["BK"], *r["options"][:2]
-            groups.setdefault(tuple(map(str, key)), []).append(r)
-    print(f"{family.name}: kernel, array, precision, BM, BN, BK, warps, stages: launches, registers, stack, shared, "
-          "programs a multiprocessor, tensor cores")
+        if "error" not in r:
+            depth = r["BK"] or r["BC"]
+            key = r["kernel"].split()[0].split(":")[1], r["args"][0], r["PRECISION"], r["BM"], r["BN"], depth
+            groups.setdefault(tuple(map(str, (*key, *r["options"][:2]))), []).append(r)
+    lines = ["kernel, array, precision, BM, BN, BK, warps, stages: launches, registers, stack, shared, "
+             "programs a multiprocessor, tensor cores"]
     for key, rs in sorted(groups.items()):
         registers, stack, shared = (max(r[k] for r in rs) for k in ("registers", "stack", "shared"))
         mma = ", ".join(sorted({r["mma"] for r in rs} - {""}))
-        print("  ", *key, ":", len(rs), registers, stack, shared, min(r["programs"] for r in rs), mma)
+        programs = min(r["programs"] for r in rs)
+        lines.append(f"   {' '.join(key)}: {len(rs)} {registers} {stack} {shared} {programs} {mma}")
+    return "\n".join(lines)
+
+
+def compiled(found: list[Launch], family, workers: int) -> list[dict]:
+    """The reports of all launches."""
+    os.environ.pop("ZOO_INTERPRET", None)                 # the workers compile
+    try:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            jobs = [(launch.line, family.arch, 0) for launch in found]
+            return [described(*pair) for pair in zip(found, pool.map(compile_one, jobs, chunksize=4), strict=True)]
+    finally:
+        os.environ["ZOO_INTERPRET"] = "1"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--families", default="sm80,sm86,sm90,sm100")
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--kinds", default=",".join(config_cases.KINDS))
+    parser.add_argument("--sample", type=int, default=1, help="compile only every so many-th launch")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--report", help="write every launch as JSON here")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options, started, everything, poor = arguments(), time.perf_counter(), [], 0
+    os.environ["ZOO_INTERPRET"] = "1"
+    from zoo.ops import gpu_configs
+
+    for name in options.families.split(","):
+        family = gpu_configs.FAMILIES[name]
+        found, missing = launches(name, options.cases.split(","), options.kinds.split(","))
+        found = found[::options.sample]
+        reports = compiled(found, family, options.workers)
+        bad = [f"{report['kernel']} {launch.row['args'][0]} {launch.row['constexprs']} {launch.row['options']}: {wrong}"
+               for launch, report in zip(found, reports, strict=True) if (wrong := faults(launch, report, family))]
+        print(*(f"FAILED {name}: {line}" for line in (*missing, *bad)), f"{name}: {summary(reports)}", sep="\n")
+        everything += [report | {"family": name} for report in reports]
+        poor += len(missing) + len(bad)
+    if options.report:
+        with open(options.report, "w") as file:
+            json.dump(everything, file, indent=1)
+    print(f"{len(everything)} launches compiled in {time.perf_counter() - started:.0f} s, {poor} poor")
+    return 1 if poor else 0
 
 
 if __name__ == "__main__":

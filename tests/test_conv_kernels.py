@@ -26,7 +26,10 @@ WAYS = {
     "odd channels": ((1, 33, 7, 8), (35, 33, 3, 3), (2, 2), (1, 1), (1, 1), 1, "fprop"),
     "dilated, padded unevenly": ((1, 24, 11, 9), (32, 24, 3, 3), (1, 2), (2, 1, 3, 0), (2, 3), 1, "fprop"),
     "groups": ((1, 40, 5, 6), (48, 20, 3, 3), (1, 1), (1, 1), (1, 1), 2, "fprop"),
-    "groups of few channels": ((1, 12, 6, 7), (24, 4, 3, 3), (1, 1), (1, 1), (1, 1), 3, "fprop"),
+    "groups of few channels": ((1, 64, 6, 5), (32, 4, 3, 3), (1, 1), (1, 1), (1, 1), 16, "fprop"),
+    "few groups of few channels": ((1, 9, 6, 7), (15, 3, 3, 2), (2, 1), (1, 1), (1, 1), 3, "fprop_rows"),
+    "groups of odd channels": ((1, 21, 6, 5), (35, 3, 3, 3), (1, 2), (1, 1), (1, 1), 7, "fprop"),
+    "groups of pixels": ((2, 24, 3, 4), (48, 4, 1, 1), (1, 1), (0, 0), (1, 1), 6, "fprop"),
     "depthwise": ((2, 20, 7, 6), (20, 1, 3, 3), (2, 1), (1, 1), (1, 1), 20, "depthwise"),
     "small map, cut": ((1, 64, 4, 4), (24, 64, 3, 3), (1, 1), (1, 1), (1, 1), 1, "fprop"),
 }
@@ -88,7 +91,7 @@ def test_every_way_with_every_epilogue(way, rng, launched):
     for parts in PARTS if some else ("bias, norm with weight", "all"):
         launched.clear()
         check(way, parts, np.float32, rng)
-        assert next(name for name in launched if name not in ("pad_channels", "tile", "flat")) == WAYS[way][-1]
+        assert next(name for name in launched if name not in ("lay", "tile", "flat")) == WAYS[way][-1]
         assert launched[-1] == "add_parts" or "cut" not in way
 
 
@@ -177,7 +180,8 @@ def test_offsets_of_64_bits_where_an_array_needs_them(n, wide, tmp_path):
         conv.conv2d_weight_grad(y, x, kernel[2:], padding=(1, 1))
         conv.conv2d(x, cuda.empty((128, 1, 3, 3), BFLOAT16), None, padding=(1, 1), groups=128)
     rows = map(json.loads, (tmp_path / "launches.jsonl").read_text().splitlines())
-    found = {r["kernel"].partition(":")[2]: r["constexprs"]["WIDE"] for r in rows if ".conv_" in r["kernel"]}
+    found = {r["kernel"].partition(":")[2]: r["constexprs"]["WIDE"] for r in rows
+             if ".conv_" in r["kernel"] and "WIDE" in r["constexprs"]}
     assert found == dict.fromkeys(("fprop", "dgrad", "wgrad", "depthwise"), wide)
 
 
