@@ -3,6 +3,7 @@ import functools
 import itertools
 import threading
 from threading import get_ident
+from typing import Any
 
 tick = itertools.count(1).__next__  # one clock for nodes and for writes in place: what is later has the higher number
 
@@ -66,7 +67,7 @@ class no_grad(_Switch):  # noqa: N801
     """
     on = False
 
-    def __new__(cls, function=None):
+    def __new__(cls, function: Any = None) -> Any:          # `@no_grad` without brackets gives the wrapped function
         made = super().__new__(cls)
         return made if function is None else made(function)
 
@@ -104,7 +105,7 @@ class set_grad_enabled(_Switch):  # noqa: N801
 class inference_mode(_Switch):  # noqa: N801
     """no_grad, and says so: `is_inference_mode_enabled()`. `inference_mode(False)` records again."""
 
-    def __new__(cls, mode=True):
+    def __new__(cls, mode: Any = True) -> Any:
         made = super().__new__(cls)
         return inference_mode()(mode) if callable(mode) else made
 

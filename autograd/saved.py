@@ -4,11 +4,17 @@ For a backward pass on ndarrays this is written out once per plan, as calls are 
 without text, for every other case; a test compares the two.
 """
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zoo.ops.dtypes import float32, float64
 from zoo.ops.errors import GradError
 from zoo.ops.op import Plan
+
+if TYPE_CHECKING:
+    # A stub without a source: all that methods.py puts onto Tensor.
+    from zoo.autograd.attached import Attached  # pyright: ignore[reportMissingModuleSource]
+else:
+    Attached = object
 
 # float32 and float64 of one dimension or more need no care: NumPy computes in them as they are.
 GRADIENTS = """
@@ -35,7 +41,7 @@ LETTING_GO = """
         node.saved = None"""
 
 
-class Variable:
+class Variable(Attached):
     """What the engine sees of a Tensor."""
     __slots__ = ("array", "requires_grad", "node", "grad", "clock", "hooks", "__weakref__")
 

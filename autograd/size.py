@@ -1,10 +1,11 @@
 """torch.Size: what a tensor's shape is."""
 from math import prod
+from typing import Any
 
 from zoo.ops.op import PLAIN
 
 
-class Size(tuple):
+class Size(tuple[int, ...]):
     """A tuple of sizes, printed as one, that also counts elements; its slices and sums with tuples are Sizes too.
 
     Example:
@@ -19,11 +20,11 @@ class Size(tuple):
         """The number of elements of a tensor of this shape."""
         return prod(self)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         found = tuple.__getitem__(self, index)
         return Size(found) if type(found) is tuple else found
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> "Size":
         return Size(tuple.__add__(self, other))
 
 

@@ -18,7 +18,7 @@ def main():
         top, _, rest = package.removeprefix("zoo").lstrip(".").partition(".")
         source = CHECKOUT / tools["package-dir"].get(f"zoo.{top}", f"zoo/{top}") / rest.replace(".", "/")
         installed = Path(zoo.__file__).parent.parent / folder
-        wanted = [p for p in source.iterdir() if p.suffix in (".py", ".npz", ".typed")]
+        wanted = [p for p in source.iterdir() if p.suffix in (".py", ".pyi", ".npz", ".typed")]
         lost += [f"{folder}/{p.name}" for p in wanted if not (installed / p.name).is_file()]
         if importlib.util.find_spec(package) is None:
             lost.append(package)

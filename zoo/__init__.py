@@ -3,6 +3,8 @@ import builtins as _builtins
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from numpy import dtype as dtype
+
 from zoo import autograd as autograd
 from zoo.autograd import autocast as _autocast
 from zoo.autograd import creation as _creation
@@ -90,7 +92,6 @@ newaxis = None
 bool = _dtypes.bool_
 float, double, half = float32, float64, float16
 int, long, short = int32, int64, int16
-dtype = type(float32)
 
 
 def __getattr__(name: str):
