@@ -174,7 +174,8 @@ def fmod(a, b):
 
 def pow(a, b):
     b = np.asarray(b)
-    if b.dtype.kind in "iub":
+    whole = b.dtype.kind in "iub"
+    if whole and np.asarray(a).dtype.kind in "iub":
         return integer_power(np.asarray(a), b)
     if b.ndim == 0:                                      # np.power takes twenty times as long as these
         e = b.item()
@@ -188,6 +189,8 @@ def pow(a, b):
             return np.reciprocal(a)
         if e == 1:
             return np.positive(a)
+        if whole:
+            return np.power(a, float(e))                 # a number, so that float32 stays float32
     return np.power(a, b)
 
 

@@ -123,3 +123,16 @@ def test_a_shape_is_a_size():
     assert isinstance(shape, zoo.Size) and shape == (2, 3, 4) and shape.numel() == 24
     assert isinstance(shape[1:], zoo.Size) and isinstance(shape[:1] + (5,), zoo.Size) and shape[-1] == 4
     assert zoo.ones(shape[1:]).reshape(*shape[1:]).view(shape[1:].numel()).size() == zoo.Size([12])
+
+
+@pytest.mark.parametrize("exponent", [-3, -2, -1, 0, 1, 2, 3, 4, -1.5, 0.5])
+@pytest.mark.parametrize("dtype", [zoo.float32, zoo.float64])
+def test_powers_with_whole_negative_exponents_have_gradients(exponent, dtype):
+    """A float tensor to a negative int: the derivative's exponent is an int too, and was refused as for integers."""
+    x = zoo.tensor([0.5, 2.0, -3.0] if exponent == int(exponent) else [0.5, 2.0, 3.0], dtype=dtype, requires_grad=True)
+    first, = zoo.autograd.grad((x**exponent).sum(), x, create_graph=True)
+    second, = zoo.autograd.grad((first * first).sum() / 2, x)
+    a, n = x.detach().numpy(), float(exponent)
+    assert first.dtype == second.dtype == dtype
+    assert first.detach().numpy() == pytest.approx(n * a ** (n - 1), rel=1e-5)
+    assert second.numpy() == pytest.approx(n * a ** (n - 1) * n * (n - 1) * a ** (n - 2), rel=1e-5)
