@@ -1,5 +1,7 @@
 """Memory that is kept for the next large result: who holds it, how much of it, after a fork, with several threads."""
 import multiprocessing
+import os
+import subprocess
 import sys
 import threading
 
@@ -77,6 +79,36 @@ def test_bound():
     for wrong in (-1, 1.5, True):
         with pytest.raises(ValueError, match="kept_memory"):
             zoo.backends.cpu.kept_memory = wrong
+
+
+FAULTS = """
+import resource, sys
+import numpy as np
+import zoo
+from zoo.ops import buffers
+zoo.backends.cpu.kept_memory = int(sys.argv[1])
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+def step():
+    x = buffers.empty((1 << 20,), np.dtype(np.float32))
+    y = np.add(x, x)                                        # not by `empty`, but malloc is the same
+    y += np.add(y, x)
+for _ in range(3):
+    step()
+before = faults()
+for _ in range(10):
+    step()
+print(faults() - before)
+"""
+
+
+@pytest.mark.skipif(buffers.glibc_mallopt() is None, reason="glibc")
+def test_malloc_keeps_smaller_blocks():
+    """12 MB a step in blocks of 4 MB: page by page anew, or not at all."""
+    found = [int(subprocess.run([sys.executable, "-c", FAULTS, str(limit)], capture_output=True, text=True, check=True,
+                                env={**os.environ, "NUMPY_MADVISE_HUGEPAGE": "0"}).stdout)
+             for limit in (64 << 20, 0)]
+    assert found[0] < 100 < found[1]
 
 
 def test_threads():

@@ -48,7 +48,8 @@ class _Switches(ModuleType):
     def kept_memory(self) -> int:
         """Bytes of large results that are kept when nothing uses them, for the next result; 0 keeps nothing.
 
-        malloc would give blocks of 32 MB and more back to the system, which takes as long as a pass over them.
+        malloc would give blocks of 32 MB and more back to the system, which takes as long as a pass over them. Of
+        smaller ones glibc's malloc keeps as many bytes at the end of its heap, from the first result of 1 MB on.
 
         Example:
             >>> import zoo
