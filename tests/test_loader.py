@@ -260,6 +260,7 @@ def test_batches_that_are_kept_stay_as_they_are():
     assert files < 100
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")     # Python 3.12's own
 def test_a_dataset_that_cannot_be_pickled_is_forked():
     class Local(Dataset):
         def __len__(self):
