@@ -1,7 +1,8 @@
-"""Pooling over 1 to 3 dimensions: max_pool (values and indices), avg_pool, their adaptive forms, and the gradients.
+"""Pooling over 1 to 3 dimensions: max_pool, avg_pool, their adaptive forms, and the gradients.
 
-Options are tuples, one number a spatial dimension. Indices are flat positions in the unpadded image, as in torch.
-Sums are linear, so avg_pool and avg_pool_grad are each other's derivatives; a maximum passes gradients to its index.
+Options are tuples, one number a spatial dimension. Where a maximum stands is kept as its tap, the number of an element
+of the window (row-major): a byte, where torch keeps the flat position in the unpadded image in eight (`tap_indices`).
+Sums are linear, so avg_pool and avg_pool_grad are each other's derivatives; a maximum passes gradients to its element.
 """
 import math
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zoo.ops import max_pool_cpu, pool_cpu
-from zoo.ops.dtypes import FLOATS, int64
+from zoo.ops.dtypes import FLOATS, int32, int64, uint8
 from zoo.ops.errors import ArgumentError, DtypeError, ShapeError
 from zoo.ops.index import gather
 from zoo.ops.op import Spec, structured
@@ -134,26 +135,55 @@ def max_samples(rng):
                         (np.full((1, 1, 4, 4), -np.inf), (2, 2), (2, 2), (1, 1), (1, 1), False)]}
 
 
+def tap_dtype(kernel: tuple) -> np.dtype:
+    """The dtype of taps of a window."""
+    return uint8 if math.prod(kernel) <= 256 else int32
+
+
 @structured
 class max_pool:
-    """The largest element of every window, and where it stands (flat in the image; the first of equals, the last NaN).
+    """The largest element of every window, and which of the window it is (the first of equals, the last NaN).
 
-    input (N, C, *spatial) floating -> values and int64 indices (N, C, *places).
+    input (N, C, *spatial) floating -> values and taps (N, C, *places), uint8, or int32 for windows of more than 256.
     """
-    outputs = ("values", "indices")
+    outputs, reserve = ("values", "taps"), ("taps",)
 
     def check(input, kernel_size, stride, padding, dilation, ceil_mode):
         geometry = pool_geometry("max_pool", input, kernel_size, stride, padding, dilation, ceil_mode)
         shape = *input.shape[:2], *geometry.out
-        return Spec(shape, input.dtype), Spec(shape, int64)
+        return Spec(shape, input.dtype), Spec(shape, tap_dtype(kernel_size))
 
     def forward(input, kernel_size, stride, padding, dilation, ceil_mode):
         geometry = pool_geometry("max_pool", input, kernel_size, stride, padding, dilation, ceil_mode)
         return pool_cpu.max_pool(input, geometry)
 
-    def dinput(dvalues, indices, input_shape, kernel_size, stride, padding, dilation):
-        return max_pool_grad(dvalues, indices, input_shape[2:], kernel_size, stride, padding, dilation)
+    def dinput(dvalues, taps, input_shape, kernel_size, stride, padding, dilation):
+        return max_pool_grad(dvalues, taps, input_shape[2:], kernel_size, stride, padding, dilation)
     samples = max_samples
+
+
+def tap_samples(rng):
+    def convert(x, kernel, stride, padding, dilation, ceil_mode):
+        return max_pool.forward(x, kernel, stride, padding, dilation, ceil_mode)[1], x.shape[2:], kernel, stride, \
+            padding, dilation
+    return {k: v if isinstance(v, str) else [convert(*case) for case in v] for k, v in max_samples(rng).items()}
+
+
+@structured
+class tap_indices:
+    """Where the elements that taps name stand, flat in the unpadded image of `size`; 0 for a window that sees nothing.
+
+    taps (N, C, *places) -> int64 (N, C, *places).
+    """
+    dtypes = "ints"
+
+    def check(taps, size, kernel_size, stride, padding, dilation):
+        return Spec(tuple(taps.shape), int64)
+
+    def forward(taps, size, kernel_size, stride, padding, dilation):
+        geometry = grad_geometry("tap_indices", taps, size, kernel_size, stride, padding, dilation)
+        return pool_cpu.tap_indices(taps, geometry)
+    samples = tap_samples
 
 
 def max_pool_values(input, kernel_size, stride, padding, dilation, ceil_mode):
@@ -173,23 +203,22 @@ def take_indexed(dy, indices):
 class max_pool_grad:
     """Moves every gradient to the element that was its window's largest; overlapping windows add up.
 
-    grad and int64 indices (N, C, *places) -> (N, C, *size).
+    grad and taps (N, C, *places) -> (N, C, *size).
     """
-    def check(grad, indices, size, kernel_size, stride, padding, dilation):
+    def check(grad, taps, size, kernel_size, stride, padding, dilation):
         grad_geometry("max_pool_grad", grad, size, kernel_size, stride, padding, dilation)
         return Spec((*grad.shape[:2], *size), grad.dtype)
 
-    def forward(grad, indices, size, kernel_size, stride, padding, dilation):
+    def forward(grad, taps, size, kernel_size, stride, padding, dilation):
         geometry = grad_geometry("max_pool_grad", grad, size, kernel_size, stride, padding, dilation)
-        return pool_cpu.max_pool_grad(grad, indices, geometry)
+        return pool_cpu.max_pool_grad(grad, taps, geometry)
 
-    def dgrad(dy, indices): return take_indexed(dy, indices)
+    def dgrad(dy, taps, size, kernel_size, stride, padding, dilation):
+        return take_indexed(dy, tap_indices(taps, size, kernel_size, stride, padding, dilation))
 
     def samples(rng):
-        def convert(x, kernel, stride, padding, dilation, ceil_mode):
-            values, indices = max_pool.forward(x, kernel, stride, padding, dilation, ceil_mode)
-            return distinct(rng, *values.shape), indices, x.shape[2:], kernel, stride, padding, dilation
-        cases = {k: v if isinstance(v, str) else [convert(*case) for case in v] for k, v in max_samples(rng).items()}
+        def convert(taps, *rest): return distinct(rng, *taps.shape), taps, *rest
+        cases = {k: v if isinstance(v, str) else [convert(*case) for case in v] for k, v in tap_samples(rng).items()}
         cases["extreme"][0][0][0, 0, 0, 0] = np.inf
         return cases
 

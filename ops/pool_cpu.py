@@ -118,8 +118,8 @@ def by_rows(x):
 
 
 def max_pool(x, geometry):
-    """(values, indices): the largest of each window and where it first stands (the last NaN, if any)."""
-    if fast := by_rows(x):
+    """(values, taps): the largest of each window and the first tap that sees it (the last NaN, if any)."""
+    if math.prod(geometry.kernel) <= 256 and (fast := by_rows(x)):
         return fast.max_pool(x, geometry)
     return max_pool_by_taps(x, geometry)
 
@@ -134,14 +134,19 @@ def max_pool_by_taps(x, geometry):
     if best.size and not best.min() > -np.inf:
         return slow_max_pool(x, geometry, dtype)
     taps = list(product(*map(range, geometry.kernel)))
-    count = np.zeros_like(best, np.uint8 if len(taps) < 256 else np.int32)      # taps before the first of the largest
+    count = np.zeros_like(best, np.uint8 if len(taps) <= 256 else np.int32)     # taps before the first of the largest
     found = np.zeros_like(best, bool)
     for tap in taps[:-1]:
         found |= area[(..., *map(tap_slice, tap, geometry.stride, geometry.dilation, geometry.out))] == best
         count += ~found
-    indices = tap_offsets(geometry)[count]
-    indices = np.add(indices, corners(geometry), out=np.empty_like(best, np.int64))
-    return best.astype(dtype, copy=False), indices
+    return best.astype(dtype, copy=False), count
+
+
+def tap_indices(taps, geometry):
+    """The flat positions in the image, of int64; 0 where a window sees nothing of the image."""
+    sees = padded(np.ones((1, 1, *geometry.image), bool), geometry, False)
+    indices = np.add(tap_offsets(geometry)[taps], corners(geometry), out=np.empty_like(taps, np.int64))
+    return np.where(reduced(sees, geometry, np.logical_or), indices, 0)
 
 
 def slow_max_pool(x, geometry, dtype):
@@ -149,34 +154,33 @@ def slow_max_pool(x, geometry, dtype):
     area = padded(x, geometry, -np.inf)
     inside = padded(np.ones((1, 1, *x.shape[2:]), bool), geometry, False)
     best = full(x, geometry.out, -np.inf, x.dtype)
-    indices = np.full_like(best, -1, np.int64)               # nothing seen yet
-    corner = corners(geometry)
-    for tap, offset in zip(product(*map(range, geometry.kernel)), tap_offsets(geometry), strict=True):
+    found = np.full_like(best, -1, np.int32)                 # nothing seen yet
+    for number, tap in enumerate(product(*map(range, geometry.kernel))):
         at = (..., *map(tap_slice, tap, geometry.stride, geometry.dilation, geometry.out))
         v = area[at]
-        take = inside[at] & ((v > best) | (v != v) | (indices < 0))
+        take = inside[at] & ((v > best) | (v != v) | (found < 0))
         best = np.where(take, v, best)
-        indices = np.where(take, corner + offset, indices)
-    return best.astype(dtype, copy=False), np.maximum(indices, 0)         # 0 where dilation leaves nothing to see
+        found = np.where(take, number, found)
+    taps = np.maximum(found, 0)                              # 0 where dilation leaves nothing to see
+    return best.astype(dtype, copy=False), taps.astype(np.uint8 if math.prod(geometry.kernel) <= 256 else np.int32)
 
 
-def max_pool_grad(grad, indices, geometry):
+def max_pool_grad(grad, taps, geometry):
     """(N, C, *out) -> (N, C, *image): each gradient goes to where the largest stood."""
-    if fast := by_rows(grad):
-        return fast.max_pool_grad(grad, indices, geometry)
-    return max_pool_grad_by_taps(grad, indices, geometry)
+    if taps.dtype == np.uint8 and (fast := by_rows(grad)):
+        return fast.max_pool_grad(grad, taps, geometry)
+    return max_pool_grad_by_taps(grad, taps, geometry)
 
 
 @by_image
-def max_pool_grad_by_taps(grad, indices, geometry):
+def max_pool_grad_by_taps(grad, taps, geometry):
     dtype, grad = grad.dtype, wide(grad)
     area = tuple(max(a, n + p) for a, n, p in zip(geometry.area(), geometry.image, geometry.padding, strict=True))
     out = full(grad, area, 0, grad.dtype)
-    tap_of = indices - corners(geometry)
     bits = grad.view(f"i{grad.itemsize}")        # bits times 0 or 1: inf and NaN stay where they belong
     part = np.empty_like(bits)
-    for tap, offset in zip(product(*map(range, geometry.kernel)), tap_offsets(geometry), strict=True):
-        np.multiply(bits, tap_of == offset, out=part)
+    for number, tap in enumerate(product(*map(range, geometry.kernel))):
+        np.multiply(bits, taps == number, out=part)
         out[(..., *map(tap_slice, tap, geometry.stride, geometry.dilation, geometry.out))] += part.view(grad.dtype)
     return crop(out, geometry).astype(dtype, copy=False)
 

@@ -68,12 +68,13 @@ def position(i, T, P, Q, m0, s0, m1, s1, m2, s2):
 
 
 @triton.jit(do_not_specialize=SIZES)
-def max_forward(x, y, indices, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2,
+def max_forward(x, y, places, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2,
                 KT: tl.constexpr, KR: tl.constexpr, KS: tl.constexpr, ST: tl.constexpr, SH: tl.constexpr,
                 SW: tl.constexpr, PT: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr, DT: tl.constexpr,
                 DH: tl.constexpr, DW: tl.constexpr, ADAPTIVE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr,
                 COLS: tl.constexpr):
-    """x (A, D, H, W, B) -> y, indices (A, T, P, Q, B): the first largest, or last NaN, and its flat place in (D, H, W).
+    """x (A, D, H, W, B) -> y, places (A, T, P, Q, B): the first largest, or last NaN, and its tap in the window;
+    ADAPTIVE: its flat place in (D, H, W).
 
     Magic numbers of T * P * Q, P * Q and Q. Grid: (ceil(rows / ROWS), ceil(B / COLS)), rows = A * T * P * Q.
     """
@@ -92,14 +93,40 @@ def max_forward(x, y, indices, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2
         v = tl.load(x + (a.to(tl.int64) * (D * H * W) + place)[:, None] * B + col[None, :], mask=ok, other=0).to(ACC)
         take = ok & ((v > best) | (v != v) | (where < 0))
         best = tl.where(take, v, best)
-        where = tl.where(take, place[:, None], where)
+        if ADAPTIVE:
+            where = tl.where(take, place[:, None], where)
+        else:
+            where = tl.where(take, tap, where)
     out = row.to(tl.int64)[:, None] * B + col[None, :]
     tl.store(y + out, best.to(y.dtype.element_ty), mask=mask)
-    tl.store(indices + out, tl.maximum(where, 0).to(tl.int64), mask=mask)
+    tl.store(places + out, tl.maximum(where, 0).to(places.dtype.element_ty), mask=mask)
+
+
+@triton.jit(do_not_specialize=SIZES)
+def places_of_taps(taps, indices, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2,
+                   KT: tl.constexpr, KR: tl.constexpr, KS: tl.constexpr, ST: tl.constexpr, SH: tl.constexpr,
+                   SW: tl.constexpr, PT: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr, DT: tl.constexpr,
+                   DH: tl.constexpr, DW: tl.constexpr, ADAPTIVE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr,
+                   COLS: tl.constexpr):
+    """taps (A, T, P, Q, B) -> indices (A, T, P, Q, B), int64: flat places in (D, H, W), 0 outside of it.
+
+    Magic numbers and grid as `max_forward`.
+    """
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    col = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    a, t, p, q = position(row, T, P, Q, m0, s0, m1, s1, m2, s2)
+    mask = (row < rows)[:, None] & (col < B)[None, :]
+    at = row.to(tl.int64)[:, None] * B + col[None, :]
+    tap = tl.load(taps + at, mask=mask, other=0).to(tl.int32)
+    d, in_d = seen(t[:, None], tap // (KR * KS), D, T, KT, ST, PT, DT, ADAPTIVE, False)
+    h, in_h = seen(p[:, None], tap // KS % KR, H, P, KR, SH, PH, DH, ADAPTIVE, False)
+    w, in_w = seen(q[:, None], tap % KS, W, Q, KS, SW, PW, DW, ADAPTIVE, False)
+    place = tl.where(in_d & in_h & in_w, (d * H + h) * W + w, 0)
+    tl.store(indices + at, place.to(tl.int64), mask=mask)
 
 
 @triton.jit(do_not_specialize=[*SIZES, "divisor"])
-def gather_sum(x, indices, y, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2, divisor,
+def gather_sum(x, places, y, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2, divisor,
                KT: tl.constexpr, KR: tl.constexpr, KS: tl.constexpr, ST: tl.constexpr, SH: tl.constexpr,
                SW: tl.constexpr, PT: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr, DT: tl.constexpr,
                DH: tl.constexpr, DW: tl.constexpr, NT: tl.constexpr, NR: tl.constexpr, NS: tl.constexpr,
@@ -107,7 +134,8 @@ def gather_sum(x, indices, y, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2,
                ROWS: tl.constexpr, COLS: tl.constexpr):
     """Means and both gradients. Forward: x (A, D, H, W, B) -> y (A, T, P, Q, B), sums of the windows over their sizes.
     BACK: x is the gradient (A, T, P, Q, B), y (A, D, H, W, B) the sum over the places that see an element, each over
-    its window's size; with `indices` (A, T, P, Q, B), not None, only the places that point at the element, undivided.
+    its window's size; with `places` (A, T, P, Q, B), not None, as `max_forward` gives them, only of those that point at
+    the element, undivided.
 
     NT * NR * NS taps or places to look at. divisor: instead of the sizes, if not 0. Magic numbers of y's sizes.
     Grid: (ceil(rows / ROWS), ceil(B / COLS)), rows those of y.
@@ -132,10 +160,13 @@ def gather_sum(x, indices, y, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2,
             at = (images + (d * P + h) * Q + w)[:, None] * B + col[None, :]
         else:
             at = (images + (d * H + h) * W + w)[:, None] * B + col[None, :]
-        if indices is not None:
-            ok = ok & (tl.load(indices + at, mask=ok, other=-1) == here[:, None])
+        if places is not None:
+            if ADAPTIVE:
+                ok = ok & (tl.load(places + at, mask=ok, other=0) == here[:, None])
+            else:
+                ok = ok & (tl.load(places + at, mask=ok, other=0).to(tl.int32) == tap)
         v = tl.load(x + at, mask=ok, other=0).to(ACC)
-        if BACK and indices is None:
+        if BACK and places is None:
             v = v / window(d, h, w, D, H, W, T, P, Q, divisor, KT, KR, KS, ST, SH, SW, PT, PH, PW, ADAPTIVE, INCLUDE,
                            ACC)
         acc += tl.where(ok, v, 0)
@@ -232,17 +263,17 @@ def _looks(constants: dict, image, out, back: bool) -> dict:
     return dict(zip(("NT", "NR", "NS"), most, strict=True), BACK=back)
 
 
-def _maxima(input, out, constants):
+def _maxima(input, out, constants, dtype):
     x, last = _dense(input)
-    values, indices = _beside(x, last, out, x.dtype), _beside(x, last, out, int64)
-    _run(max_forward, (x, values, indices), x, last, x.shape[2:], out, out, (), constants)
-    return values, indices
+    values, places = _beside(x, last, out, x.dtype), _beside(x, last, out, dtype)
+    _run(max_forward, (x, values, places), x, last, x.shape[2:], out, out, (), constants)
+    return values, places
 
 
-def _moved_back(grad, indices, size, constants):
+def _moved_back(grad, places, size, constants):
     grad, last = _dense(grad)
     dx, out = _beside(grad, last, size, grad.dtype), grad.shape[2:]
-    _run(gather_sum, (grad, _in_order(indices, last), dx), grad, last, size, out, size, (0,),
+    _run(gather_sum, (grad, _in_order(places, last), dx), grad, last, size, out, size, (0,),
         {**constants, **_looks(constants, size, out, True), "INCLUDE": False})
     return dx
 
@@ -265,12 +296,22 @@ def _spread(grad, size, constants, include: bool, divisor: int):
 
 def max_pool(input, kernel_size, stride, padding, dilation, ceil_mode):
     geometry = contract.pool_geometry("max_pool", input, kernel_size, stride, padding, dilation, ceil_mode)
-    return _maxima(input, geometry.out, _regular(kernel_size, stride, padding, dilation))
+    constants = _regular(kernel_size, stride, padding, dilation)
+    return _maxima(input, geometry.out, constants, contract.tap_dtype(kernel_size))
 
 
-def max_pool_grad(grad, indices, size, kernel_size, stride, padding, dilation):
+def tap_indices(taps, size, kernel_size, stride, padding, dilation):
+    contract.grad_geometry("tap_indices", taps, size, kernel_size, stride, padding, dilation)
+    taps, last = _dense(taps)
+    out, constants = taps.shape[2:], _regular(kernel_size, stride, padding, dilation)
+    indices = _beside(taps, last, out, int64)
+    _run(places_of_taps, (taps, indices), taps, last, size, out, out, (), constants)
+    return indices
+
+
+def max_pool_grad(grad, taps, size, kernel_size, stride, padding, dilation):
     contract.grad_geometry("max_pool_grad", grad, size, kernel_size, stride, padding, dilation)
-    return _moved_back(grad, indices, size, _regular(kernel_size, stride, padding, dilation))
+    return _moved_back(grad, taps, size, _regular(kernel_size, stride, padding, dilation))
 
 
 def avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
@@ -287,7 +328,7 @@ def avg_pool_grad(grad, size, kernel_size, stride, padding, ceil_mode, count_inc
 
 def adaptive_max_pool(input, output_size):
     contract.check_adaptive("adaptive_max_pool", input, output_size)
-    return _maxima(input, output_size, _adaptive(input.shape[2:], output_size))
+    return _maxima(input, output_size, _adaptive(input.shape[2:], output_size), int64)
 
 
 def adaptive_max_pool_grad(grad, indices, size):

@@ -136,11 +136,11 @@ def test_max_pool(how, extremes):
     x = x.transpose(0, 3, 1, 2)
     how = [(v, v) if isinstance(v, int) else v for v in how]
     geometry = geometry_of("max_pool", x.shape[2:], *how, ceil_mode=True)
-    y, indices = pool.max_pool(x, geometry)
-    for a, b in zip((y, indices), pool_cpu.max_pool_by_taps(x, geometry), strict=True):
+    y, taps = pool.max_pool(x, geometry)
+    for a, b in zip((y, taps), pool_cpu.max_pool_by_taps(x, geometry), strict=True):
         np.testing.assert_array_equal(a, b)
     dy = normal(2, *y.shape[2:], 19).transpose(0, 3, 1, 2)
-    near(pool.max_pool_grad(dy, indices, geometry), pool_cpu.max_pool_grad_by_taps(dy, indices, geometry))
+    near(pool.max_pool_grad(dy, taps, geometry), pool_cpu.max_pool_grad_by_taps(dy, taps, geometry))
 
 
 # -- Adam

@@ -59,6 +59,26 @@ def test_extreme_values_and_their_indices(value):
     assert np.array_equal(mine[0], theirs[0], equal_nan=True) and np.array_equal(mine[1], theirs[1])
 
 
+def test_a_window_of_more_elements_than_a_byte_counts(rng):
+    """Taps of a 17 x 17 window are int32; indices and gradients are those of torch's definition all the same."""
+    x = zoo.from_numpy(rng.permutation(2 * 20 * 20.0 * np.arange(1, 801) / 800).reshape(1, 2, 20, 20)).requires_grad_()
+    y, where = F.max_pool2d(x, 17, 1, return_indices=True)
+    lines = x.detach().numpy().reshape(2, 400)
+    assert np.array_equal(np.take_along_axis(lines, where.numpy().reshape(2, 16), 1), y.detach().numpy().reshape(2, 16))
+    y.sum().backward()
+    counts = np.stack([np.bincount(w, minlength=400) for w in where.numpy().reshape(2, 16)])
+    assert np.array_equal(x.grad.numpy().reshape(2, 400), counts)
+
+
+def test_a_window_that_sees_nothing():
+    """Dilation may step over the whole image: -inf, index 0, no gradient."""
+    x = zoo.ones(1, 1, 3, requires_grad=True)
+    y, where = F.max_pool1d(x, 2, 1, 3, 5, return_indices=True)
+    assert y.tolist() == [[[1, -np.inf, -np.inf, 1]]] and where.tolist() == [[[2, 0, 0, 0]]]
+    y.backward(zoo.tensor([[[1.0, 10.0, 100.0, 1000.0]]]))
+    assert x.grad.tolist() == [[[1000, 0, 1]]]
+
+
 def test_gradients_that_are_infinite_stay_in_place():
     x = zoo.tensor([[[1.0, 2.0, 3.0, 0.0]]], requires_grad=True)
     F.max_pool1d(x, 2).backward(zoo.tensor([[[np.inf, np.nan]]]))

@@ -12,6 +12,7 @@ from numba import njit, types  # pyright: ignore[reportMissingImports]
 DIGEST = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()[:8]
 OPTIONS = {"nogil": True, "error_model": "numpy"}
 boolean, integer, number, double = types.boolean, types.int64, types.float32, types.float64
+byte = types.uint8
 pair = types.UniTuple(integer, 2)
 
 

@@ -2,24 +2,21 @@
 import numpy as np
 
 from zoo.ops.buffers import empty
-from zoo.ops.compiled.build import inline, integer, kernel, pair, reads, writes
-from zoo.ops.compiled.vector import LANES, chosen, largest, load, splat, store, store_integers, stride
+from zoo.ops.compiled.build import byte, inline, kernel, pair, reads, writes
+from zoo.ops.compiled.vector import LANES, chosen, largest, load, splat, store, store_bytes, stride
 from zoo.ops.threads import run
 
 
 @inline
-def later(v, best, where, place):
-    """The place where v is larger than the best, or NaN; else where the best is."""
-    beside_nan = chosen(v, v, where, place)
-    return chosen(v, best, where, chosen(best, best, place, beside_nan))
+def later(v, best, where, tap):
+    """The tap where v is larger than the best, or NaN; else where the best is."""
+    beside_nan = chosen(v, v, where, tap)
+    return chosen(v, best, where, chosen(best, best, tap, beside_nan))
 
 
-@kernel(reads(3), pair, pair, pair, pair, writes(3), writes(3, integer))
-def image_max_pool(x, window, steps, padding, dilation, y, indices):
-    """x (H, W, C) -> y (P, Q, C), the largest of each window, and its place h * W + w: the first, or the last NaN.
-
-    H * W is at most 2^24: places are counted in float32.
-    """
+@kernel(reads(3), pair, pair, pair, pair, writes(3), writes(3, byte))
+def image_max_pool(x, window, steps, padding, dilation, y, taps):
+    """x (H, W, C) -> y (P, Q, C), the largest of each window, and its tap, at most 255: the first, or the last NaN."""
     height, width, channels = x.shape
     for p in range(y.shape[0]):
         for q in range(y.shape[1]):
@@ -31,41 +28,44 @@ def image_max_pool(x, window, steps, padding, dilation, y, indices):
                     for s in range(window[1]):
                         w = q * steps[1] - padding[1] + s * dilation[1]
                         if 0 <= h < height and 0 <= w < width:
-                            v, place = load(x, h * stride(x, 0) + w * stride(x, 1) + c, n), splat(h * width + w)
-                            where = place if fresh else later(v, best, where, place)
+                            v, tap = load(x, h * stride(x, 0) + w * stride(x, 1) + c, n), splat(r * window[1] + s)
+                            where = tap if fresh else later(v, best, where, tap)
                             best = v if fresh else largest(v, best)
                             fresh = False
                 store(y, p * stride(y, 0) + q * stride(y, 1) + c, best, n)
-                store_integers(indices, p * stride(indices, 0) + q * stride(indices, 1) + c, where, n)
+                store_bytes(taps, p * stride(taps, 0) + q * stride(taps, 1) + c, where, n)
 
 
-@kernel(reads(3), reads(3, integer), writes(3))
-def image_max_pool_grad(dy, indices, dx):
+@kernel(reads(3), reads(3, byte), pair, pair, pair, pair, writes(3))
+def image_max_pool_grad(dy, taps, window, steps, padding, dilation, dx):
     """dx (H, W, C) = 0, then += dy (P, Q, C), each where the largest stood."""
-    width = dx.shape[1]
+    height, width = dx.shape[:2]
     dx[:] = 0
     for p in range(dy.shape[0]):
         for q in range(dy.shape[1]):
             for c in range(dy.shape[2]):
-                i = indices[p, q, c]
-                dx[i // width, i % width, c] += dy[p, q, c]
+                h = p * steps[0] - padding[0] + taps[p, q, c] // window[1] * dilation[0]
+                w = q * steps[1] - padding[1] + taps[p, q, c] % window[1] * dilation[1]
+                if 0 <= h < height and 0 <= w < width:
+                    dx[h, w, c] += dy[p, q, c]
 
 
 # -- the functions of ops/pool_cpu.py: (N, C, H, W) with the channels side by side in memory
 
 def max_pool(x, geometry) -> tuple[np.ndarray, np.ndarray]:
-    """(values, indices): the largest of each window and where it first stands (the last NaN, if any)."""
+    """(values, taps): the largest of each window and the first tap that sees it (the last NaN, if any)."""
     x = x.transpose(0, 2, 3, 1)
     shape = len(x), *geometry.out, x.shape[3]
-    y, indices = np.empty(shape, np.float32), np.empty(shape, np.int64)
+    y, taps = np.empty(shape, np.float32), np.empty(shape, np.uint8)
     how = geometry.kernel, geometry.stride, geometry.padding, geometry.dilation
-    run(lambda i: image_max_pool(x[i], *how, y[i], indices[i]), range(len(x)))
-    return y.transpose(0, 3, 1, 2), indices.transpose(0, 3, 1, 2)
+    run(lambda i: image_max_pool(x[i], *how, y[i], taps[i]), range(len(x)))
+    return y.transpose(0, 3, 1, 2), taps.transpose(0, 3, 1, 2)
 
 
-def max_pool_grad(grad, indices, geometry) -> np.ndarray:
+def max_pool_grad(grad, taps, geometry) -> np.ndarray:
     """(N, C, P, Q) -> (N, C, H, W): each gradient goes to where the largest stood."""
-    grad, indices = grad.transpose(0, 2, 3, 1), indices.transpose(0, 2, 3, 1)
+    grad, taps = grad.transpose(0, 2, 3, 1), taps.transpose(0, 2, 3, 1)
     dx = empty((len(grad), *geometry.image, grad.shape[3]), grad.dtype)
-    run(lambda i: image_max_pool_grad(grad[i], indices[i], dx[i]), range(len(dx)))
+    how = geometry.kernel, geometry.stride, geometry.padding, geometry.dilation
+    run(lambda i: image_max_pool_grad(grad[i], taps[i], *how, dx[i]), range(len(dx)))
     return dx.transpose(0, 3, 1, 2)

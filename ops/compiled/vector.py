@@ -6,7 +6,7 @@ and the same order of sums on all of them. Arrays are flat memory, their last di
 not checked: callers answer for both.
 
     load(a, i, n), store(a, i, v, n)    elements i .. i + n - 1 of the array's memory, n <= 16; other lanes are 0
-    store_integers(a, i, v, n)          the same into an array of int64
+    store_bytes(a, i, v, n)             the same into an array of uint8
     prefetch(a, i)                      into the cache
     splat(s)                            s in all lanes
     a + b, a - b, a * b, a / b, fma(a, b, c)     fma is a * b + c, rounded once where the processor has it
@@ -110,15 +110,15 @@ def store(typing, array, index, value, count):
 
 
 @intrinsic
-def store_integers(typing, array, index, value, count):
-    """Into an array of int64."""
+def store_bytes(typing, array, index, value, count):
+    """Into an array of uint8."""
     def generate(context, builder, signature, args):
         index, count = (context.cast(builder, args[k], signature.args[k], types.int64) for k in (1, 3))
-        wide = ir.VectorType(INDEX, LANES)
-        pointer = builder.bitcast(address(context, builder, signature.args[0], args[0], index), wide.as_pointer())
-        kind = [wide, wide.as_pointer(), INT32, BITS]
-        function = llvm_function(builder, "llvm.masked.store.v16i64.p0", ir.VoidType(), kind)
-        builder.call(function, [builder.fptosi(args[2], wide), pointer, INT32(8), mask_of(builder, count)])
+        short = ir.VectorType(ir.IntType(8), LANES)
+        pointer = builder.bitcast(address(context, builder, signature.args[0], args[0], index), short.as_pointer())
+        kind = [short, short.as_pointer(), INT32, BITS]
+        function = llvm_function(builder, "llvm.masked.store.v16i8.p0", ir.VoidType(), kind)
+        builder.call(function, [builder.fptoui(args[2], short), pointer, INT32(1), mask_of(builder, count)])
         return context.get_dummy_value()
     return types.none(array, index, vector, count), generate
 

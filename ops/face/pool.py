@@ -3,7 +3,7 @@ from math import prod
 
 from zoo.ops.errors import ArgumentError, ShapeError
 from zoo.ops.index import scatter
-from zoo.ops.pool import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
+from zoo.ops.pool import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool, tap_indices
 from zoo.ops.shape import filled, permute, reshape
 from zoo.ops.window import ints
 
@@ -39,9 +39,16 @@ def maximum_pool(rank, input, kernel_size, stride, padding, dilation, ceil_mode,
     kernel = ints(op, "kernel_size", kernel_size, rank)
     stride = kernel if stride is None or stride in ((), []) else ints(op, "stride", stride, rank)
     input, alone = batched(op, input, rank)
-    values, indices = max_pool(input, kernel, stride, ints(op, "padding", padding, rank),
-                               ints(op, "dilation", dilation, rank), bool(ceil_mode))
-    return (unbatched(values, alone), unbatched(indices, alone)) if return_indices else unbatched(values, alone)
+    options = kernel, stride, ints(op, "padding", padding, rank), ints(op, "dilation", dilation, rank)
+    return maxima(input, alone, *options, bool(ceil_mode), return_indices=return_indices)
+
+
+def maxima(input, alone: bool, *options, return_indices: bool):
+    """max_pool's values, and the flat indices of the taps only where they are asked for."""
+    values, taps = max_pool(input, *options)
+    if not return_indices:
+        return unbatched(values, alone)
+    return unbatched(values, alone), unbatched(tap_indices(taps, tuple(input.shape[2:]), *options[:4]), alone)
 
 
 def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
@@ -200,10 +207,9 @@ def adaptive_maximum_pool(rank, input, output_size, return_indices):
     size = adaptive_size(op, input, output_size, rank)
     input, alone = batched(op, input, rank)
     kernel = even(input, size)
-    if kernel is None:
-        values, indices = adaptive_max_pool(input, size)
-    else:
-        values, indices = max_pool(input, kernel, kernel, (0,) * rank, (1,) * rank, False)
+    if kernel is not None:
+        return maxima(input, alone, kernel, kernel, (0,) * rank, (1,) * rank, False, return_indices=return_indices)
+    values, indices = adaptive_max_pool(input, size)
     return (unbatched(values, alone), unbatched(indices, alone)) if return_indices else unbatched(values, alone)
 
 
