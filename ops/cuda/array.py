@@ -8,6 +8,7 @@ import numpy as np
 from zoo.ops.cuda import ledger, mode
 from zoo.ops.cuda.capture import outside, refuse
 from zoo.ops.cuda.driver import state
+from zoo.ops.cuda.ledger import live
 from zoo.ops.cuda.memory import memory_class
 from zoo.ops.cuda.mode import is_interpreting
 
@@ -164,10 +165,18 @@ def empty(shape, dtype, device: int | None = None) -> DeviceArray:
     if device is None:
         device = state.device
     nbytes = math.prod(shape) * dtype.itemsize
+    return new(shape, contiguous_strides(shape), dtype, nbytes, device)
+
+
+def new(shape: tuple, strides: tuple, dtype: np.dtype, nbytes: int, device: int) -> DeviceArray:
+    """`empty` with a dense layout that was worked out before."""
     owner = memory_class()(nbytes, device)
-    where = ledger.origin() if ledger.recording else ()
-    ledger.live[owner.pointer] = nbytes, shape, dtype, device, *where
-    return DeviceArray(owner.pointer, shape, contiguous_strides(shape), dtype, owner, device)
+    pointer = owner.pointer
+    if ledger.recording:
+        live[pointer] = nbytes, shape, dtype, device, *ledger.origin()
+    else:
+        live[pointer] = nbytes, shape, dtype, device
+    return DeviceArray(pointer, shape, strides, dtype, owner, device)
 
 
 def from_numpy(array, device: int | None = None, non_blocking: bool = False) -> DeviceArray:

@@ -16,15 +16,14 @@ def function_of(op) -> Callable:
     if op.formula is not None:
         from zoo.ops.pointwise_gpu import launcher
 
-        function = launcher(op)
-    else:
-        module = f"{op.module}_gpu"
-        function = op.gpu
-        if function is None and op.module and find_spec(module):
-            function = getattr(import_module(module), op.name, None)
-        function = function or op.decompose
-        if function is None:
-            raise KernelError(f"{op.name}: no GPU kernel: {module} has no function of that name")
+        return launcher(op, guarded)
+    module = f"{op.module}_gpu"
+    function = op.gpu
+    if function is None and op.module and find_spec(module):
+        function = getattr(import_module(module), op.name, None)
+    function = function or op.decompose
+    if function is None:
+        raise KernelError(f"{op.name}: no GPU kernel: {module} has no function of that name")
     return guarded(op, function)
 
 

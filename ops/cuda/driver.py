@@ -23,10 +23,10 @@ class State(threading.local):
     graph: Any = None  # the CUDAGraph that is being captured
     pool: Any = None  # the GraphPool that new memory comes from
     streams: dict  # device -> Stream chosen by set_stream
-    handles: dict  # the device whose context is current -> handle of its current stream, once asked for
+    active: dict  # the device whose context is current -> its current stream, once `activate` was asked for it
 
     def __init__(self):
-        self.streams, self.handles = {}, {}
+        self.streams, self.active = {}, {}
 
 
 state = State()
@@ -95,7 +95,7 @@ def use(device: int):
     if state.context != device:
         check(cuda().cuCtxSetCurrent(context(device)))
         state.context = device
-        state.handles.clear()
+        state.active.clear()
 
 
 def current_device() -> int:

@@ -17,7 +17,7 @@ from zoo.ops.cuda.array import DeviceArray, held
 from zoo.ops.cuda.capture import outside
 from zoo.ops.cuda.driver import state
 from zoo.ops.cuda.mode import is_interpreting
-from zoo.ops.cuda.streams import handle_of  # noqa: F401  (for what is written out)
+from zoo.ops.cuda.streams import activate  # noqa: F401  (for what is written out)
 from zoo.ops.errors import DeviceError
 
 PLAIN = {DeviceArray, int, float, bool, type(None)}
@@ -49,13 +49,13 @@ FIXED_INT = Form("{a}", "")  # and whose type is written down
 LAUNCH = """
 def launch(x, y, z{arguments}):
 {lines}    device = {device}
-    handle = state.handles.get(device) or handle_of(device)
+    stream = state.active.get(device) or activate(device)
     key = ({key}device)
     entry = entries.get(key)
     if entry is None:
         entry = entries[key] = compile((x{arguments},)[1:])
     run, function, cooperative, pdl, packed, annotations, signature = entry
-    run(x, y, z, handle, {head}, {values})
+    run(x, y, z, stream.handle, {head}, {values})
 """
 
 
@@ -87,13 +87,12 @@ class Kernel:
             (x,), y, z = grid, 1, 1
         else:
             x, y, z = grid if len(grid) == 3 else (*grid, 1)
-        if not (x and y and z):
-            return
-        if is_interpreting():
-            self.interpret((x, y, z), args)
-            return
-        types = tuple(map(type, args))
-        (self.written.get(types) or self.write(types))(x, y, z, *args)
+        if x and y and z:
+            self.starter(tuple(map(type, args)))(x, y, z, *args)
+
+    def starter(self, types: tuple[type, ...]) -> Callable:
+        """`run(x, y, z, *args)` for arguments of these types and a grid without a 0; what launches often keeps it."""
+        return self.written.get(types) or (self.interpret if is_interpreting() else self.write(types))
 
     def write(self, types: tuple[type, ...]) -> Callable:
         """The launch for arguments of these types, written out: it looks up the compiled kernel and calls it.
@@ -137,9 +136,9 @@ class Kernel:
             raise TypeError(f"{self.function.__name__}: wants {self.names}, got {len(args)} arguments")
         return {n: a if type(a) in PLAIN else plain(a) for n, a in zip(self.names, args, strict=True)}
 
-    def interpret(self, grid, args):
+    def interpret(self, x: int, y: int, z: int, *args):
         """The same launch on host memory."""
-        arguments = self.named(args)
+        grid, arguments = (x, y, z), self.named(args)
         if record.path:
             record.add(self, arguments)
         if record.listener is not None:

@@ -8,7 +8,8 @@ import numpy as np
 
 from zoo.ops.cuda import ledger
 from zoo.ops.cuda.driver import CudaError, check, cuda, failure, state, use
-from zoo.ops.cuda.streams import Event, current_stream
+from zoo.ops.cuda.ledger import accounts, live
+from zoo.ops.cuda.streams import Event, activate, current_stream
 
 with_pool: set[int] = set()
 
@@ -33,14 +34,12 @@ class DeviceMemory:
     def __init__(self, nbytes: int, device: int):
         self.pointer = 0  # stays 0 if the allocation fails, so that __del__ frees nothing
         self.users = ()
-        if state.context != device:
-            use(device)
+        stream = state.active.get(device) or activate(device)
         if device not in with_pool:
             pool(device)
-        account = ledger.accounts[device]
+        account = accounts[device]
         account.need(nbytes, device)
-        stream = current_stream(device)
-        code, pointer = cuda().cuMemAllocAsync(max(nbytes, 1), stream.handle)
+        code, pointer = cuda().cuMemAllocAsync(nbytes or 1, stream.handle)
         if code:
             pointer = allocate_after_trim(code, nbytes, stream)
         self.pointer, self.nbytes, self.device, self.stream = int(pointer), nbytes, device, stream
@@ -54,9 +53,9 @@ class DeviceMemory:
     def __del__(self):
         if not self.pointer or sys.is_finalizing():
             return
-        ledger.live.pop(self.pointer, None)
-        ledger.accounts[self.device].remove(self.nbytes)
-        if state.context != self.device:
+        live.pop(self.pointer, None)
+        accounts[self.device].remove(self.nbytes)
+        if self.device not in state.active:
             use(self.device)
         for stream in self.users:
             self.stream.wait_stream(stream)

@@ -166,20 +166,20 @@ def current_stream(device: int | None = None) -> Stream:
     return state.streams.get(device) or first_stream(device)
 
 
-def handle_of(device: int) -> int:
-    """Handle of the device's current stream, with the device's context current: what driver calls on it need.
+def activate(device: int) -> Stream:
+    """Makes the device's context current and gives its current stream: what a driver call on it needs.
 
-    Where every 0.1 us counts, state.handles is asked first.
+    Where every 0.1 us counts, `state.active.get(device)` is asked first.
     """
     use(device)
-    handle = state.handles[device] = current_stream(device).handle
-    return handle
+    found = state.active[device] = current_stream(device)
+    return found
 
 
 def set_stream(stream: Stream):
     """Lets this thread's work on the stream's device run on `stream`."""
     state.streams[stream.device] = stream
-    state.handles.pop(stream.device, None)
+    state.active.pop(stream.device, None)
 
 
 @contextlib.contextmanager
