@@ -7,7 +7,8 @@ import numpy as np
 from numpy import ndarray
 
 from zoo.autograd.mode import ANOMALY, MODE, tick
-from zoo.autograd.saved import Variable, freed, overwritten, read, write_gradients
+from zoo.autograd.saved import Variable, freed, overwritten, read, write_gpu_gradients, write_gradients
+from zoo.ops.cuda.array import DeviceArray
 from zoo.ops.device import constant
 from zoo.ops.errors import GradError
 from zoo.ops.pointwise import add
@@ -55,10 +56,15 @@ class Node:
 
 
 class ForeignNode(Node):
-    """A call on another citizen than ndarray: its derivatives go through the ops, whatever the gradient is."""
+    """A call on another citizen than ndarray: its derivatives go through the ops, unless all is on the GPU."""
 
     __slots__ = ()
-    gradients = Node.through_ops
+
+    def gradients(self, gs: tuple, create_graph: bool, tensor: Callable, retain: bool) -> Any:
+        if type(gs[0]) is not DeviceArray:
+            return self.through_ops(gs, create_graph, tensor, retain)
+        plan = self.plan
+        return (plan.on_gpu or write_gpu_gradients(plan))(self, retain, *gs)
 
 
 class Pick:
@@ -144,6 +150,9 @@ def walk(roots, grads, found: dict, retain_graph, create_graph, tensor, wanted, 
         if type(g) is ndarray and type(node) is Node:    # what node.gradients does with it, one call sooner
             written = node.plan.written or write_gradients(node.plan)
             waiting = zip(node.edges, written(node, retain_graph, g))  # noqa: B905  (strict costs 0.1 us)
+        elif type(g) is DeviceArray and type(node) is ForeignNode:
+            written = node.plan.on_gpu or write_gpu_gradients(node.plan)
+            waiting = zip(node.edges, written(node, retain_graph, g))  # noqa: B905
         else:
             gs = tuple(filled(g, node, tensor, create_graph)) if type(g) is list else (g,)
             waiting = zip(node.edges, node.gradients(gs, create_graph, tensor, retain_graph))  # noqa: B905

@@ -9,15 +9,16 @@ from itertools import combinations
 
 import numpy as np
 
-from zoo.autograd.engine import Node, pick
+from zoo.autograd.engine import ForeignNode, Node, pick
 from zoo.autograd.mode import ANOMALY, MODE, PAUSED, tick
+from zoo.ops.cuda.array import DeviceArray
 from zoo.ops.dtypes import INEXACT
 from zoo.ops.op import PLAIN, Op
 
 INPUT = """
     if type({p}) is Tensor or type({p}) in TENSORS:
         {p}_ = {p}.array
-        if type({p}_) is not ndarray:
+        if type({p}_) is not Array:
             return elsewhere({all}){wish}
     elif type({p}) in PLAIN:
         {p}_ = {p}
@@ -95,8 +96,11 @@ def several(form: str, names: tuple) -> str:
     return "(" + "".join(f"{form.format(name, k)}, " for k, name in enumerate(names)) + ")"
 
 
-def write(op: Op, names: dict) -> Callable:
-    """names: what the text needs of tensor.py (Tensor, TENSORS, new_tensor, wrap, view_of, shares, other, mark)."""
+def write(op: Op, names: dict, citizen: type = np.ndarray) -> Callable:
+    """How op runs on Tensors that hold ndarrays, or DeviceArrays.
+
+    names: what the text needs of tensor.py (Tensor, TENSORS, new_tensor, wrap, view_of, shares, other, mark).
+    """
     inputs = op.parameters
     bits = {p: 1 << inputs.index(p) for p in op.differentiable}
     plans = {w: op.plan(w) for n in range(len(bits), 0, -1) for w in map(sum, combinations(bits.values(), n))}
@@ -131,18 +135,32 @@ def write(op: Op, names: dict) -> Callable:
     space = {
         **names,
         **{f"plan{w}": p for w, p in plans.items()},
-        "forward": op.forward,
-        "ndarray": np.ndarray,
+        "forward": op.forward if citizen is np.ndarray else op.handler_of(citizen),
+        "Array": citizen,
         "PLAIN": PLAIN,
         "MODE": MODE,
         "PAUSED": PAUSED,
         "ANOMALY": ANOMALY,
-        "Node": Node,
+        "Node": Node if citizen is np.ndarray else ForeignNode,
         "tick": tick,
         "op": op,
         "pick": pick,
         "INEXACT": INEXACT,
-        "elsewhere": names["other"],
-    }                                # torch calls an input `other`
+        "elsewhere": names["other"],                     # torch calls an input `other`
+    }
+    if citizen is np.ndarray:
+        space["elsewhere"] = on_gpu(op, names, space)
     exec(text, space)
     return space[op.name.replace(".", "_")]
+
+
+def on_gpu(op: Op, names: dict, space: dict) -> Callable:
+    """Where a call goes whose tensors are not all on the CPU: written out too once there is one on the GPU."""
+    other = names["other"]
+
+    def elsewhere(*args):
+        if any(type(getattr(x, "array", None)) is DeviceArray for x in args):
+            space["elsewhere"] = written = write(op, names, DeviceArray)
+            return written(*args)
+        return other(*args)
+    return elsewhere

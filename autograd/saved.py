@@ -1,11 +1,12 @@
 """What a Node saved, read back for its derivatives: whole, or an error that says who wrote to it.
 
-For a backward pass on ndarrays this is written out once per plan, as calls are in record.py: `read` is the same thing
-without text, for every other case; a test compares the two.
+For a backward pass on ndarrays, and for one on DeviceArrays, this is written out once per plan, as calls are in
+record.py: `read` is the same thing without text, for every other case; a test compares the two.
 """
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from zoo.ops.cuda.array import DeviceArray
 from zoo.ops.dtypes import float32, float64
 from zoo.ops.errors import GradError
 from zoo.ops.op import Plan
@@ -16,16 +17,17 @@ if TYPE_CHECKING:
 else:
     Attached = object
 
-# float32 and float64 of one dimension or more need no care: NumPy computes in them as they are.
 GRADIENTS = """
 def gradients(node, retain, {heads}):
     if node.saved is None:
         raise freed(node)
-    {unpacked}{reads}{outputs}{letting_go}
-    if ({first}.dtype is float32 or {first}.dtype is float64) and {first}.ndim:
-        return bare({heads}, {names})
+    {unpacked}{reads}{outputs}{letting_go}{choice}
     return arrays({heads}, {names})
 """
+# float32 and float64 of one dimension or more need no care: NumPy computes in them as they are.
+CHOICE = """
+    if ({first}.dtype is float32 or {first}.dtype is float64) and {first}.ndim:
+        return bare({heads}, {names})"""
 READ = """
     if isinstance({x}, Variable):
         if {x}.clock[0] > node.seq:
@@ -76,6 +78,18 @@ def read(node: Any, x: Any, as_tensor: bool) -> Any:
 
 def write_gradients(plan: Plan) -> Callable:
     """The function (node, retain, *gradients of outputs) -> a gradient per edge, on ndarrays; kept in the plan."""
+    plan.written = written = write(plan, CHOICE, plan.arrays)
+    return written
+
+
+def write_gpu_gradients(plan: Plan) -> Callable:
+    """The same on DeviceArrays."""
+    plan.on_gpu = written = write(plan, "", plan.by(DeviceArray))
+    return written
+
+
+def write(plan: Plan, choice: str, arrays: Callable) -> Callable:
+    """The text of this plan, as a function; `arrays` works the gradients out."""
     op, several = plan.op, len(plan.op.tracked) > 1
     heads = [f"d{y}" for y in op.tracked]
     names = [f"saved{k}" for k in range(plan.reads)]
@@ -84,9 +98,9 @@ def write_gradients(plan: Plan) -> Callable:
         unpacked=f"{', '.join(names)}, = node.saved" if names else "",
         reads="".join((READ_SEVERAL if op.variadic else READ).format(x=n) for n in names),
         outputs="".join(OUTPUT.format(which=f"[{which}]" if several else "") for _, which in plan.outputs),
-        letting_go=LETTING_GO if plan.holds else "")
+        letting_go=LETTING_GO if plan.holds else "",
+        choice=choice.format(heads=", ".join(heads), first=heads[0], names=", ".join(names)))
     space: dict[str, Any] = dict(Variable=Variable, read=read, freed=freed, overwritten=overwritten,
-                                 bare=plan.bare, arrays=plan.arrays, float32=float32, float64=float64)
+                                 bare=plan.bare, arrays=arrays, float32=float32, float64=float64)
     exec(text, space)
-    plan.written = written = space["gradients"]
-    return written
+    return space["gradients"]

@@ -35,11 +35,13 @@ class Plan:
     backward: Callable       # (*gradients of outputs, *saved) -> one gradient per wanted input, through the ops
     arrays: Callable         # the same on ndarrays, straight to the NumPy paths
     bare: Callable           # and on float32 or float64 of one dimension or more: the formulas themselves
+    by: Callable             # (citizen type) -> the same on that citizen, straight to its functions
     outputs: tuple           # (position among the saved values, which output) of every saved output
     save: Callable           # (*args, *outputs) -> (saved, edges): the two texts as a function
     holds: bool              # are there saved inputs or outputs, to be freed as backward goes?
     reads: int               # how many values are saved
     written: Callable | None = None         # `arrays` or `bare` on what a node saved; autograd writes it when needed
+    on_gpu: Callable | None = None          # likewise, of `by(DeviceArray)`
 
 ITSELF = (lambda dy: dy).__code__.co_code
 
@@ -124,6 +126,10 @@ class Op:
             if type(args[0]) is np.ndarray:  # written out on first use: 60 us that importing zoo need not pay
                 self.handlers[np.ndarray] = self.array_handler()
             return self.forward
+        return self.handler_of(owner)
+
+    def handler_of(self, owner: type) -> Callable:
+        """The function that runs this op on a citizen of this type."""
         if owner not in self.handlers:
             self.handlers[owner] = owner.__op__(self)
         return self.handlers[owner]
@@ -232,10 +238,15 @@ def make_plan(op: Op, wanted: int, names: tuple[str, ...]) -> Plan:
              "pick": lambda gs: [gs[i] for i in slots]}
     head = ", ".join((*gradients, *reads))
     body = f"lambda {head}: ({''.join(calls)})"
+    bare_body = f"lambda {head}: ({''.join(bare_calls)})"
     backward = eval(body, {**space, **table})
     arrays = eval(body, {**space, **{k: d.forward if isinstance(d, Op) else d for k, d in table.items()}})
-    bare = eval(f"lambda {head}: ({''.join(bare_calls)})",
+    bare = eval(bare_body,
                 {**space, **{k: getattr(d, "bare", None) or getattr(d, "forward", d) for k, d in table.items()}})
+
+    def by(citizen: type) -> Callable:
+        return eval(bare_body, {**space, **{k: d.handler_of(citizen) if isinstance(d, Op) else d
+                                            for k, d in table.items()}})
     optional = {p for p, d in zip(op.parameters, op.defaults, strict=True) if d is None}
     saved = "(" + "".join(f"{spell(n, star, names, fixed, optional)}, " for n in reads) + ")"
     edges = "(" + "".join(f"{names[i]}.node or {names[i]}, " for i in chosen) + ")"
@@ -243,7 +254,7 @@ def make_plan(op: Op, wanted: int, names: tuple[str, ...]) -> Plan:
     arguments = ", ".join((*names, *(y for y in op.outputs if y not in names)))
     save = eval(f"lambda {arguments}: ({saved}, {edges})")
     holds = any(n in op.outputs or n in op.differentiable for n in reads)
-    return Plan(op, saved, edges, backward, arrays, bare, outputs, save, holds, len(reads))
+    return Plan(op, saved, edges, backward, arrays, bare, by, outputs, save, holds, len(reads))
 
 
 def passes(derivative: Callable) -> bool:
