@@ -58,6 +58,7 @@ if _TYPE_CHECKING:
     from zoo import checkpoint as checkpoint
     from zoo import cuda as cuda
     from zoo import data as data
+    from zoo import distributions as distributions
     from zoo import hub as hub
     from zoo import jit as jit
     from zoo import linalg as linalg
@@ -74,8 +75,8 @@ if _TYPE_CHECKING:
     from zoo.serialization import save as save
 
 # What is loaded when it is first asked for: `import zoo` alone stays quick.
-_MODULES = ("amp", "backends", "checkpoint", "cuda", "data", "hub", "jit", "linalg", "models", "nn", "optim", "random",
-            "serialization", "special", "testing", "utils")
+_MODULES = ("amp", "backends", "checkpoint", "cuda", "data", "distributions", "hub", "jit", "linalg", "models", "nn",
+            "optim", "random", "serialization", "special", "testing", "utils")
 _LATE = {"compile": "zoo.jit", "load": "zoo.serialization", "save": "zoo.serialization"}
 
 for _face in _methods.faces():

@@ -32,6 +32,7 @@ from zoo import backends as backends
 from zoo import checkpoint as checkpoint
 from zoo import cuda as cuda
 from zoo import data as data
+from zoo import distributions as distributions
 from zoo import hub as hub
 from zoo import jit as jit
 from zoo import linalg as linalg
