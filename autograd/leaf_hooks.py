@@ -43,3 +43,11 @@ def register_post_accumulate_grad_hook(self, hook: Callable):
     if self.hooks is None:
         self.hooks = {}
     return Handle(self.hooks, AfterGrad(hook))
+
+
+def view_requires_grad(view: Any, value: bool) -> None:
+    """`view.requires_grad = value`. A view of what needs no gradient becomes a leaf by it, and so its own base: a write
+    to it, or to a view of it, is a write to a leaf. (It is in a cycle then, which the collector frees.)"""
+    view._requires_grad = value
+    if value and view._node is None and not view.base.requires_grad:
+        view.base, view.trail = view, None

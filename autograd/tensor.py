@@ -9,7 +9,7 @@ import numpy as np
 
 from zoo.autograd.autocast import autocasting
 from zoo.autograd.engine import ForeignNode, Node, Variable, pick, run
-from zoo.autograd.leaf_hooks import run_after
+from zoo.autograd.leaf_hooks import run_after, view_requires_grad
 from zoo.autograd.mode import ANOMALY, MODE, tick
 from zoo.autograd.record import write as write_text
 from zoo.ops.cuda.driver import state as cuda
@@ -232,9 +232,7 @@ class View(Tensor):
         return self
 
     node = property(lambda self: self.refresh()._node, lambda self, value: setattr(self, "_node", value))
-    requires_grad = property(
-        lambda self: self.refresh()._requires_grad, lambda self, value: setattr(self, "_requires_grad", value)
-    )
+    requires_grad = property(lambda self: self.refresh()._requires_grad, view_requires_grad)
 
 
 class Handle:

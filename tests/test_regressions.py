@@ -2,6 +2,8 @@
 import pytest
 
 import zoo
+from zoo import nn
+from zoo.nn import functional as F
 
 
 def test_a_cast_to_integers_has_no_gradient():
@@ -136,3 +138,42 @@ def test_powers_with_whole_negative_exponents_have_gradients(exponent, dtype):
     assert first.dtype == second.dtype == dtype
     assert first.detach().numpy() == pytest.approx(n * a ** (n - 1), rel=1e-5)
     assert second.numpy() == pytest.approx(n * a ** (n - 1) * n * (n - 1) * a ** (n - 2), rel=1e-5)
+
+
+@pytest.mark.parametrize("ask", [lambda w: w.requires_grad_(), lambda w: setattr(w, "requires_grad", True)],
+                         ids=["requires_grad_", "attribute"])
+def test_a_view_that_asks_for_a_gradient_is_a_leaf(ask):
+    """`zoo.linspace(...).view(2, 3).requires_grad_()`: a write to it was recorded, and its gradient lost."""
+    w = zoo.linspace(-1, 1, 6).view(2, 3)
+    ask(w)
+    for write in (lambda: w.add_(1), lambda: w[0].mul_(2), lambda: w.view(-1).sub_(1), lambda: w.__setitem__(0, 1)):
+        with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+            write()
+    with zoo.no_grad():
+        w -= 1
+        w[0] = 3
+    (w * w)[0].sum().backward()
+    assert w.is_leaf and w.grad.tolist() == [[6, 6, 6], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+def test_losses_warn_of_targets_that_broadcast(name):
+    loss = getattr(F, name)
+    with pytest.warns(UserWarning, match=rf"{name}: the target's shape \(4,\) differs from the input's \(4, 1\)"):
+        loss(zoo.ones(4, 1), zoo.ones(4))
+    loss(zoo.ones(4, 1), zoo.ones(4, 1))
+
+
+@pytest.mark.parametrize("value", [2.0, -0.1, float("nan")])
+def test_binary_cross_entropy_refuses_what_is_no_probability(value):
+    with pytest.raises(RuntimeError, match=r"wants input in \[0, 1\].*with_logits"):
+        nn.BCELoss()(zoo.tensor([0.5, value]), zoo.ones(2))
+
+
+def test_dtype_is_the_class_of_every_dtype():
+    assert all(isinstance(d, zoo.dtype) for d in (zoo.float32, zoo.int64, zoo.bfloat16, zoo.bool, zoo.ones(1).dtype))
+
+
+def test_transpose_in_place_takes_keywords():
+    x = zoo.ones(2, 3).unsqueeze_(dim=0)
+    assert x.transpose_(dim0=0, dim1=2).shape == (3, 2, 1)

@@ -3,6 +3,7 @@
 reduction is "mean", "sum" or "none"; size_average and reduce are torch's old spelling of it.
 """
 import math
+import warnings
 
 import numpy as np
 
@@ -187,6 +188,15 @@ def same_shape(op: str, input, target) -> None:
         raise ArgumentError(f"{op}: wants a target like input, got {tuple(target.shape)} for {tuple(input.shape)}")
 
 
+def compared(op: str, error, input, target, *options):
+    """error(input, target), an elementwise Op; warns where shapes differ: (N, 1) against (N,) is hardly ever meant."""
+    result = error(input, target, *options)
+    if tuple(input.shape) != tuple(target.shape):
+        warnings.warn(f"{op}: the target's shape {tuple(target.shape)} differs from the input's {tuple(input.shape)}; "
+                      "they broadcast, which will likely lead to incorrect results", stacklevel=3)
+    return result
+
+
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """(input - target)^2, averaged, summed or as it is; shapes broadcast.
 
@@ -195,7 +205,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
         >>> zoo.nn.functional.mse_loss(zoo.tensor([1.0, 2.0]), zoo.tensor([1.0, 4.0])).item()
         2.0
     """
-    return weighted_mean(squared_error(input, target), weight, reduction, size_average, reduce)
+    return weighted_mean(compared("mse_loss", squared_error, input, target), weight, reduction, size_average, reduce)
 
 
 def weighted_mean(loss, weight, reduction: str, size_average, reduce):
@@ -209,14 +219,15 @@ def weighted_mean(loss, weight, reduction: str, size_average, reduce):
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """|input - target|, averaged, summed or as it is; shapes broadcast."""
-    return weighted_mean(absolute_error(input, target), weight, reduction, size_average, reduce)
+    return weighted_mean(compared("l1_loss", absolute_error, input, target), weight, reduction, size_average, reduce)
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """0.5 (input - target)^2 / beta where |input - target| < beta, else |input - target| - beta / 2."""
     if beta < 0:
         raise ArgumentError(f"smooth_l1_loss: wants beta >= 0, got {beta}")
-    loss = smooth_absolute_error(input, target, float(beta)) if beta else absolute_error(input, target)
+    error, options = (smooth_absolute_error, (float(beta),)) if beta else (absolute_error, ())
+    loss = compared("smooth_l1_loss", error, input, target, *options)
     return reduced(loss, reduction, size_average, reduce)
 
 
@@ -224,16 +235,22 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """0.5 (input - target)^2 where |input - target| < delta, else delta (|input - target| - delta / 2)."""
     if delta <= 0:
         raise ArgumentError(f"huber_loss: wants delta > 0, got {delta}")
-    return weighted_mean(huber_error(input, target, float(delta)), weight, reduction, None, None)
+    loss = compared("huber_loss", huber_error, input, target, float(delta))
+    return weighted_mean(loss, weight, reduction, None, None)
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """-(target log input + (1 - target) log(1 - input)), each logarithm at least -100; input in [0, 1].
 
     Raises:
-        ArgumentError (ValueError, RuntimeError): target has another shape than input.
+        ArgumentError (ValueError, RuntimeError): target has another shape than input, or (seen on the CPU) input is not
+            in [0, 1].
     """
     same_shape("binary_cross_entropy", input, target)
+    raw = getattr(input, "array", input)
+    if isinstance(raw, np.ndarray) and raw.size and not (raw.min() >= 0 and raw.max() <= 1):
+        raise ArgumentError(f"binary_cross_entropy: wants input in [0, 1], got {raw.min()} to {raw.max()}; logits go "
+                            "to binary_cross_entropy_with_logits")
     return reduced(weighed(binary_entropy(input, target), weight), reduction, size_average, reduce)
 
 
