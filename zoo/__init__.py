@@ -76,8 +76,8 @@ if _TYPE_CHECKING:
     from zoo.serialization import save as save
 
 # What is loaded when it is first asked for: `import zoo` alone stays quick.
-_MODULES = ("accelerator", "amp", "backends", "checkpoint", "cuda", "data", "hub", "jit", "linalg", "models", "nn", "optim",
-            "random", "serialization", "special", "testing", "utils")
+_MODULES = ("accelerator", "amp", "backends", "checkpoint", "cuda", "data", "distributions", "hub", "jit", "linalg",
+            "models", "nn", "optim", "random", "serialization", "special", "testing", "utils")
 _LATE = {"compile": "zoo.jit", "load": "zoo.serialization", "save": "zoo.serialization"}
 
 for _face in _methods.faces():

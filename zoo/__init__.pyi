@@ -27,6 +27,7 @@ from zoo.ops.memory_format import channels_last_3d as channels_last_3d
 from zoo.ops.memory_format import contiguous_format as contiguous_format
 from zoo.ops.memory_format import memory_format as memory_format
 from zoo.ops.memory_format import preserve_format as preserve_format
+from zoo import accelerator as accelerator
 from zoo import amp as amp
 from zoo import backends as backends
 from zoo import checkpoint as checkpoint
