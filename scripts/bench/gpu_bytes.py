@@ -10,6 +10,7 @@ its forward pass (autocast, channels_last): a bound from below for its peak.
 """
 import argparse
 import datetime
+import gc
 import json
 import os
 import subprocess
@@ -74,6 +75,8 @@ def launches_of(call: Callable, phase: str = "") -> list[Launch]:
 
 def counted_step(name: str, batch: int, side: int) -> tuple[list[Launch], dict[str, int], list[Layer]]:
     """Of the second step, which has its gradients and momenta: launches, memory, and the convolutions."""
+    gc.collect()                                          # models are cycles
+    others = zoo.cuda.memory_allocated()
     with record.dry_run(os.devnull), zoo.nn.init.skip_init():
         model = getattr(zoo.models, name)().to("cuda", memory_format=zoo.channels_last)
         images = zoo.empty((batch, 3, side, side), device="cuda").to(memory_format=zoo.channels_last)
@@ -98,6 +101,7 @@ def counted_step(name: str, batch: int, side: int) -> tuple[list[Launch], dict[s
             found += launches_of(backward, "backward")
             found += launches_of(optimizer.step, "optimizer")
             memory["peak"] = zoo.cuda.max_memory_allocated()
+            memory = {k: n - others for k, n in memory.items()}
         memory["parameters"] = sum(p.nbytes for p in model.parameters())
         memory["images"] = images.nbytes
         return found, memory, layers_of(model, images)
