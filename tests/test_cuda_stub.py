@@ -136,6 +136,51 @@ def test_products_with_an_epilogue(stub, tmp_path, compiler):
     assert sizes[0] == 256 * 128 * 2 and sizes[1] % (8 * 128) == 0, "the result, and descriptors for 8 programs"
 
 
+REMEMBERED = '''
+from zoo.ops.op import OPS
+mul = OPS["mul"]
+x = cuda.from_numpy(np.ones(33, np.float32))
+a, odd = x.view((32,), (1,)), x.view((32,), (1,), 1)
+keep = [mul(a, a)]
+for name, pair in (("again", (a, a)), ("odd address", (odd, a)), ("odd again", (odd, a))):
+    mark(name)
+    keep.append(mul(*pair))
+side = cuda.Stream()
+mark("side stream")
+with cuda.stream(side):
+    keep.append(mul(a, a))
+mark("device 1")
+b = cuda.from_numpy(np.ones(32, np.float32), device=1)
+keep.append(mul(b, b))
+assert keep[-1].device == 1
+mark("device 0")
+keep.append(mul(a, a))
+graph, pool = cuda.CUDAGraph(), cuda.graph_pool_handle()
+mark("capture")
+with cuda.graph(graph, pool):
+    keep.append(mul(a, a))
+mark("end")
+print(hex(a.pointer), hex(cuda.current_stream().handle), hex(side.handle))
+'''
+
+
+def test_a_remembered_call_minds_addresses_streams_devices_and_captures(stub, tmp_path):
+    printed, log = run(stub, tmp_path, REMEMBERED)
+    a, here, side = (word.removeprefix("0x") for word in printed.split())
+    marks = [k for k, line in enumerate(log) if line.startswith("--")]
+    parts = {log[k][3:]: log[k:end] for k, end in zip(marks, [*marks[1:], None], strict=True)}
+    assert not of(parts["again"], "function") and not of(parts["odd again"], "function")
+    assert len(of(parts["odd address"], "function")) == 1, "16-byte accesses are for aligned addresses alone"
+    odd = f"{int(a, 16) + 4:x}"
+    for name, first, stream in (("again", a, here), ("odd again", odd, here), ("side stream", a, side)):
+        (launch,), (alloc,) = of(parts[name], "launch"), of(parts[name], "alloc")
+        assert alloc.endswith(f"stream={stream}") and f"stream={stream}" in launch and launch.endswith(first)
+    assert of(parts["device 1"], "context 1") and of(parts["device 0"], "context 0")
+    (launch,) = of(parts["capture"], "launch")
+    assert f"stream={of(parts['capture'], 'begin capture')[0].split()[-1]}" in launch
+    assert len(of(parts["capture"], "alloc")) == 1, "the pool's block, beside the capture"
+
+
 def test_memory_goes_back_to_its_stream(stub, tmp_path):
     body = '''
 first = cuda.current_stream()
