@@ -10,7 +10,7 @@ from zoo.autograd.engine import Node
 from zoo.autograd.mode import MODE, tick
 from zoo.autograd.tensor import Tensor, View, node_for, wrap
 from zoo.ops.device import constant, put
-from zoo.ops.dtypes import COMPLEX, FLOATS, INTS, NUMBERS
+from zoo.ops.dtypes import COMPLEX, FLOATS, INTS, NUMBERS, number_in
 from zoo.ops.errors import DtypeError, GradError, ShapeError
 from zoo.ops.face.index import index_fill
 from zoo.ops.pointwise import add, where
@@ -170,7 +170,7 @@ def set_item(x: Tensor, index: Any, value: Any) -> None:
         if type(x.array) is np.ndarray and type(value) in NUMBERS and not (MODE.grad and base_of(x).requires_grad):
             target = getitem(x.array, index)               # nothing to record: straight into the memory
             if not overlapping(target):
-                target[...] = value
+                target[...] = value if target.dtype.kind == "f" else number_in("setitem", value, target.dtype)
                 x.clock[0] = tick()
                 return
         window = getitem(x, index)
@@ -208,7 +208,7 @@ def fill_(x: Tensor, value: Any) -> Tensor:
     """Sets every element to `value` (a number or a 0-d tensor)."""
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError(f"fill_: wants a number or a 0-d tensor, got shape {value.shape}")
-    return copy_(x, as_value(value, x))
+    return copy_(x, as_value(number_in("fill_", value, x.dtype), x))
 
 
 def zero_(x: Tensor) -> Tensor:

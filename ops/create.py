@@ -2,13 +2,16 @@
 import numpy as np
 
 from zoo.ops.device import device
-from zoo.ops.dtypes import float64
+from zoo.ops.dtypes import float64, number_in
 
 
 def full(shape: tuple, value, dtype: np.dtype, where: device):
     """A new array of `shape` filled with `value`."""
     if where.type == "cpu":
-        return np.zeros(shape, dtype) if type(value) in (int, float) and value == 0 else np.full(shape, value, dtype)
+        if type(value) in (int, float) and value == 0:
+            return np.zeros(shape, dtype)
+        return np.full(shape, number_in("full", value, dtype), dtype)
+    value = number_in("full", value, dtype)
     from zoo.ops import create_gpu
     return create_gpu.full(shape, value, dtype, where)
 

@@ -2,6 +2,8 @@
 import ml_dtypes
 import numpy as np
 
+from zoo.ops.errors import ArgumentError
+
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 float16, float32, float64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 int8, int16, int32, int64 = np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.int32), np.dtype(np.int64)
@@ -98,3 +100,21 @@ def result_type(*xs) -> np.dtype:
     if found is None:
         raise TypeError("result_type: wants at least one tensor or number")
     return found
+
+
+def number_in(op: str, value, dtype: np.dtype):
+    """A Python number as an element of `dtype`: for unsigned integers a negative one counts from the end, as in torch.
+
+    Raises ArgumentError if an integer dtype has no such element.
+
+    >>> import numpy as np
+    >>> number_in("full", -2, np.dtype("uint8"))
+    254
+    """
+    if dtype.kind not in "iu" or type(value) not in (int, float) or dtype not in INTS:
+        return value
+    limits = np.iinfo(dtype)
+    low = limits.min or -limits.max
+    if not low <= value <= limits.max:
+        raise ArgumentError(f"{op}: value {value} cannot be converted to {dtype} without overflow")
+    return int(value) % (limits.max + 1) if limits.min == 0 else int(value)

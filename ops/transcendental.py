@@ -372,7 +372,9 @@ class logit:
     """log(x / (1 - x)), the inverse of sigmoid."""
     kind, refuses, domain = "float", "complex", (0.05, 0.95)
     def f(x): return log(x / (1 - x))
-    def dx(dy, x): return dy / (x * (1 - x))
+    def dx(dy, x):
+        root = sqrt(x * (1 - x))                           # nan outside of [0, 1], as torch's gradient is
+        return dy / (root * root)
 
 
 @elementwise

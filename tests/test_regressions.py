@@ -177,3 +177,29 @@ def test_dtype_is_the_class_of_every_dtype():
 def test_transpose_in_place_takes_keywords():
     x = zoo.ones(2, 3).unsqueeze_(dim=0)
     assert x.transpose_(dim0=0, dim1=2).shape == (3, 2, 1)
+
+
+def test_negative_numbers_wrap_in_unsigned_tensors():
+    """torch's rule for `x[i] = -2`, full and pad: from the end; what has no place at all is refused."""
+    x = zoo.zeros(3, dtype=zoo.uint8)
+    x[0] = -2
+    assert x.tolist() == [254, 0, 0] and zoo.full((2,), -1, dtype=zoo.uint8).tolist() == [255, 255]
+    assert zoo.nn.functional.pad(x, (1, 0), value=-1).tolist() == [255, 254, 0, 0]
+    for wrong in (lambda: x.fill_(300), lambda: x.__setitem__(0, -300), lambda: zoo.full((2,), 1e9, dtype=zoo.int8)):
+        with pytest.raises(RuntimeError, match="overflow"):
+            wrong()
+
+
+def test_sorted_search_takes_two_dtypes():
+    assert zoo.searchsorted(zoo.tensor([1, 3, 5]), zoo.tensor([2.5, 3.0])).tolist() == [1, 1]
+
+
+def test_logit_outside_of_the_unit_interval():
+    x = zoo.tensor([-0.5, 0.25, 1.5], requires_grad=True)
+    x.logit().sum().backward()
+    assert x.grad.isnan().tolist() == [True, False, True] and x.grad[1].item() == pytest.approx(16 / 3)
+
+
+def test_heaviside_names_a_number():
+    with pytest.raises(TypeError, match="heaviside"):
+        zoo.heaviside(zoo.ones(2), 1.0)

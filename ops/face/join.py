@@ -5,6 +5,7 @@ import numpy as np
 
 from zoo.ops.device import constant, fetch
 from zoo.ops.dims import wrap
+from zoo.ops.dtypes import number_in
 from zoo.ops.errors import ArgumentError, DimError, ShapeError
 from zoo.ops.face.shape import EVERY, atleast_1d, atleast_2d, atleast_3d, numbers, ravel, sequence, transpose, unsqueeze
 from zoo.ops.index import index as index_op
@@ -341,7 +342,7 @@ def trace(input):
 
 def constant_pad_nd(input, pad, value=0):
     """`pad` with mode "constant"."""
-    return constant_pad_op(input, numbers("pad", (pad,)), value)
+    return constant_pad_op(input, numbers("pad", (pad,)), number_in("pad", value, input.dtype))
 
 
 def reflected(left, right, n):
@@ -374,7 +375,7 @@ def pad(input, pad, mode="constant", value=None):
     """
     pads = numbers("pad", (pad,))
     if mode == "constant":
-        return constant_pad_op(input, pads, 0 if value is None else value)
+        return constant_pad_op(input, pads, 0 if value is None else number_in("pad", value, input.dtype))
     if mode not in BORDERS:
         raise ArgumentError(f"pad: wants mode constant, reflect, replicate or circular, got {mode!r}")
     if value:

@@ -170,6 +170,8 @@ def heaviside(input, values, *, out=None):
         >>> zoo.heaviside(zoo.tensor([-1.0, 0.0, 2.0]), zoo.tensor(0.5)).tolist()
         [0.0, 0.5, 1.0]
     """
+    if not hasattr(values, "dtype"):
+        raise TypeError(f"heaviside: wants a tensor of values, got {type(values).__name__}")
     if input.dtype != values.dtype:
         raise DtypeError(f"heaviside: wants one dtype, got {input.dtype} and {values.dtype}")
     op = OPS["logical_or"] if input.dtype == bool_ else ops.heaviside

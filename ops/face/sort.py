@@ -7,7 +7,7 @@ from zoo.ops import reduce, scan
 from zoo.ops import sort as ops
 from zoo.ops.device import constant
 from zoo.ops.dims import wrap
-from zoo.ops.dtypes import INEXACT, int32, int64
+from zoo.ops.dtypes import INEXACT, int32, int64, result_type
 from zoo.ops.errors import ArgumentError, DimError, DtypeError
 from zoo.ops.face.reduce import given
 from zoo.ops.op import OPS
@@ -202,6 +202,8 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
         sorted_sequence = OPS["gather"](sorted_sequence, len(sorted_sequence.shape) - 1, sorter)
     if not hasattr(input, "shape"):
         input = OPS["filled"](sorted_sequence, (), input)
+    dtype = result_type(sorted_sequence, input)
+    sorted_sequence, input = cast(sorted_sequence, dtype), cast(input, dtype)  # noqa: A001
     y = ops.searchsorted(sorted_sequence, input, bool(right) or side == "right")
     return given(cast(y, int32) if out_int32 else y, out)
 
