@@ -11,6 +11,7 @@ from zoo.autograd.saved import Variable, freed, overwritten, read, write_gpu_gra
 from zoo.ops.cuda.array import DeviceArray
 from zoo.ops.device import constant
 from zoo.ops.errors import GradError
+from zoo.ops.op import Both
 from zoo.ops.pointwise import add
 from zoo.ops.shape import cast, sum_to
 
@@ -120,7 +121,10 @@ def walk(roots, grads, found: dict, retain_graph, create_graph, tensor, wanted, 
             if g.dtype is not target.dtype and g.dtype != target.dtype:
                 g = cast(g, target.dtype)
             if edge in pending:
-                pending[edge] = pending[edge] + g if type(g) is ndarray and g.ndim else add(pending[edge], g)
+                if type(g) is ndarray and g.ndim:
+                    pending[edge] = pending[edge] + g
+                else:
+                    pending[edge] = summed(edge, pending[edge], g, wanted)
             else:
                 pending[edge] = g
                 if target is edge:
@@ -159,6 +163,14 @@ def walk(roots, grads, found: dict, retain_graph, create_graph, tensor, wanted, 
         if ANOMALY:
             waiting = tuple(checked(node, waiting))
     return pending
+
+
+def summed(edge: Any, before: Any, g: Any, wanted: set | None) -> Any:
+    """What has arrived at an edge and what arrives now: the sum, or both, where nobody but the derivative reads it."""
+    if type(before) is Both:
+        before = add(*before)
+    own = type(edge) is ForeignNode and edge.plan.op.adds and not edge.hooks and (wanted is None or edge not in wanted)
+    return Both(before, g) if own and type(before) is type(g) is DeviceArray else add(before, g)
 
 
 def leading_to(wanted: set, roots: list) -> set:

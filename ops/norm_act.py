@@ -15,7 +15,7 @@ from zoo.ops.norm import (
     wide,
 )
 from zoo.ops.norm_cpu import NEAR, backward_sums, combined, layout, moments_of, scaled
-from zoo.ops.op import OPS, Spec, structured
+from zoo.ops.op import OPS, Both, Spec, structured
 from zoo.ops.shape import cast
 
 
@@ -49,7 +49,7 @@ class batch_norm_act:
         ShapeError, DtypeError: arguments that do not fit together. ArgumentError: one running statistic without the
             other.
     """
-    outputs, reserve = ("y", "mean", "var"), ("mean", "var")
+    outputs, reserve, adds = ("y", "mean", "var"), ("mean", "var"), True
     differentiable = ("input", "weight", "bias", "residual")
 
     def check(input, weight=None, bias=None, residual=None, running_mean=None, running_var=None, eps=1e-5):
@@ -89,9 +89,11 @@ class batch_norm_act:
 
     def backward(dy, input, weight, bias, residual_shape, running_mean, y, mean, var, eps, wanted):
         batch = running_mean is None
+        dy, more = dy if type(dy) is Both else (dy, None)
         if residual_shape is None:
+            dy = dy if more is None else OPS["add"](dy, more)
             return *batch_norm_relu_grad(dy, input, weight, bias, y, mean, var, eps, batch), None
-        return batch_norm_act_grad(dy, input, weight, y, mean, var, eps, batch)
+        return batch_norm_act_grad(dy, input, weight, y, mean, var, eps, batch, more)
 
     def samples(rng):
         def case(*shape, affine=True, residual=True, running=False, eps=1e-5):
@@ -149,19 +151,20 @@ class batch_norm_act_grad:
     """Gradients of batch_norm_act by input, weight, bias and residual, given that of y.
 
     dy, input and y (N, C, ...), weight (C,) or None, mean and var (C,); batch: these are the input's own, and their
-    derivatives are in the result -> like input, (C,), (C,), like input: dy where y > 0, the gradient of the residual.
+    derivatives are in the result; more: another gradient of y, to be added to dy, or None -> like input, (C,), (C,),
+    like input: dy where y > 0, the gradient of the residual.
     """
     outputs = ("dinput", "dweight", "dbias", "dresidual")
 
-    def check(dy, input, weight, y, mean, var, eps, batch):
+    def check(dy, input, weight, y, mean, var, eps, batch, more=None):
         affine, image = Spec(mean.shape, statistics_dtype(input.dtype)), Spec(tuple(input.shape), input.dtype)
         return image, affine, affine, image
 
-    def forward(dy, input, weight, y, mean, var, eps, batch):
-        return gradients(dy, input, weight, y, mean, var, eps, batch)
+    def forward(dy, input, weight, y, mean, var, eps, batch, more=None):
+        return gradients(dy if more is None else dy + more, input, weight, y, mean, var, eps, batch)
 
-    def decompose(dy, input, weight, y, mean, var, eps, batch):
-        return gradients_in_ops(dy, input, weight, y, mean, var, eps, batch)
+    def decompose(dy, input, weight, y, mean, var, eps, batch, more=None):
+        return gradients_in_ops(dy if more is None else dy + more, input, weight, y, mean, var, eps, batch)
 
     def samples(rng):
         def case(*shape, weight=True, batch=True):
@@ -169,7 +172,8 @@ class batch_norm_act_grad:
             dims = (0, *range(2, len(shape)))
             return (rng.normal(size=shape), x, rng.uniform(0.5, 2, c) if weight else None,
                     np.maximum(rng.normal(size=shape), 0), x.mean(dims), x.var(dims), 1e-5, batch)
-        return {"ordinary": [case(4, 3, 5), case(6, 5, weight=False), case(3, 4, 6, batch=False)],
+        return {"ordinary": [case(4, 3, 5), case(6, 5, weight=False), case(3, 4, 6, batch=False),
+                             (*case(4, 3, 5), rng.normal(size=(4, 3, 5)))],
                 "empty": [(*np.zeros((2, 0, 3)), None, np.zeros((0, 3)), np.zeros(3), np.ones(3), 1e-5, True)],
                 "0-d": "wants (N, C, ...)", "odd": [case(3, 7, 13), case(2, 3, 211)], "extreme": "as the forward op"}
 

@@ -22,11 +22,11 @@ def batch_norm_act(input, weight=None, bias=None, residual=None, running_mean=No
     return y, mean, var
 
 
-def batch_norm_act_grad(dy, input, weight, y, mean, var, eps, batch):
+def batch_norm_act_grad(dy, input, weight, y, mean, var, eps, batch, more=None):
     if not has_rows(input):
-        return contract.batch_norm_act_grad.decompose(dy, input, weight, y, mean, var, eps, batch)
+        return contract.batch_norm_act_grad.decompose(dy, input, weight, y, mean, var, eps, batch, more)
     dz = new_with_rows(input)
-    masked = Masked(rows_of(y), rows_of(dz), None)
+    masked = Masked(rows_of(y), rows_of(dz), None, None if more is None else rows_of(more))
     return *_gradients(dy, input, weight, mean, var, eps, batch, masked), dz
 
 

@@ -122,13 +122,13 @@ def behind_relu(g, d, factor, bias, rc, C, DTYPE: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=SUMS)
-def gradient_of_rows(dy, x, y, dz, mean, var, weight, bias, plain, weighted, R, CD, ROWS, eps: "fp64",  # noqa: F821
+def gradient_of_rows(dy, more, x, y, dz, mean, var, weight, bias, plain, weighted, R, CD, ROWS, eps: "fp64",  # noqa: F821
                      RELU: tl.constexpr, DIV: tl.constexpr, WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr):
     """plain, weighted (parts, C): sums of dz and of dz * normalised x over ROWS rows each.
 
-    dy, x (R, C). dz: dy, or with RELU dy where the result y was above 0: y (R, C) is read and dz (R, C) written, or
-    both are None, and y is worked out again. mean, var (C,), weight, bias (C,) or None. C = CD * DIV.
-    Grid: (ceil(C / BC), parts).
+    dy, x (R, C); more (R, C), added to dy, or None. dz: dy, or with RELU dy where the result y was above 0: y (R, C) is
+    read and dz (R, C) written, or both are None, and y is worked out again. mean, var (C,), weight, bias (C,) or None.
+    C = CD * DIV. Grid: (ceil(C / BC), parts).
     """
     C = CD * DIV
     rc = tl.program_id(0) * BC + tl.arange(0, BC)
@@ -142,6 +142,8 @@ def gradient_of_rows(dy, x, y, dz, mean, var, weight, bias, plain, weighted, R, 
         rr = r + tl.arange(0, BR)
         inside = (rr < last)[:, None] & (rc < C)[None, :]
         g = tile(dy, rr, rc, inside, C)
+        if more is not None:
+            g = (g.to(WIDE) + tile(more, rr, rc, inside, C).to(WIDE)).to(g.dtype)
         d = tile(x, rr, rc, inside, C).to(WIDE) - middle[None, :]
         if RELU:
             if y is None:
@@ -232,10 +234,14 @@ def coefficients(plain, weighted, var, dmean, dvar, weight, count: int, eps: flo
 
 
 class Masked(NamedTuple):
-    """What tells where relu let nothing through: its result y, with dz to write; else the bias of the batch norm."""
-    y: DeviceArray | None
-    dz: DeviceArray | None
-    bias: DeviceArray | None
+    """What tells where relu let nothing through: its result y, with dz to write; else the bias of the batch norm.
+
+    more: to be added to dy where dz is written.
+    """
+    y: DeviceArray | None = None
+    dz: DeviceArray | None = None
+    bias: DeviceArray | None = None
+    more: DeviceArray | None = None
 
 
 class Rows:
@@ -278,9 +284,10 @@ class Rows:
                   masked: Masked | None = None) -> list[DeviceArray]:
         """Writes dx; -> dweight, dbias. masked: a relu follows."""
         plain, weighted = self.partial(self.dtype)
-        y, dz, bias = masked or Masked(None, None, None)
-        cuda.launch(gradient_of_rows, (self.across, self.parts), dy, x, y, dz, mean, var, weight, bias, plain, weighted,
-                    self.R, self.C // self.div, self.each, float(eps), RELU=masked is not None, **self.options)
+        y, dz, bias, more = masked or Masked()
+        cuda.launch(gradient_of_rows, (self.across, self.parts), dy, more, x, y, dz, mean, var, weight, bias, plain,
+                    weighted, self.R, self.C // self.div, self.each, float(eps), RELU=masked is not None,
+                    **self.options)
         dweight, dbias, *factors = coefficients(plain, weighted, var, dmean, dvar, weight, self.R, eps, batch)
         again = masked is not None and dz is None
         cuda.launch(combine_rows, (self.across * -(-self.R // self.options["BR"]),), dy if dz is None else dz, x, dx,

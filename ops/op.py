@@ -16,6 +16,12 @@ ALIASES = {"input": 0, "self": 0, "other": 1}          # torch's keywords for wh
 NUMPY_NAMES = ("axis", "dim"), ("keepdims", "keepdim")  # torch takes NumPy's too
 
 
+class Both(NamedTuple):
+    """Two gradients of one array, whose sum is asked for: a kernel that reads them needs no array of the sum."""
+    one: Any
+    other: Any
+
+
 class Spec(NamedTuple):
     """What `check` promises: the shape and dtype of an output."""
     shape: tuple[int, ...]
@@ -63,6 +69,7 @@ class Op:
     decompose: Any = None                     # the same thing said in other ops, for what records or has no kernel
     gpu: Callable | None = None               # launches its kernel on DeviceArrays, if that is not in <module>_gpu
     view: bool = False                        # may the output share memory with the first input?
+    adds: bool = False                        # on the GPU its derivative takes the gradient as two summands (Both) too
     samples: Callable = lambda rng: {}        # rng -> {kind: [argument tuples]}, for the tests
     formula: Callable | None = None           # the scalar formula of an elementwise op
     bare: Callable | None = None              # the formula of a derivative on ndarrays, without care for dtypes
@@ -294,7 +301,7 @@ def structured(rows: type) -> Op:
     forward.__doc__ = rows.__doc__
     options = {
         k: body[k]
-        for k in ("check", "samples", "view", "outputs", "reserve", "decompose", "gpu", "dtypes", "backward",
+        for k in ("check", "samples", "view", "adds", "outputs", "reserve", "decompose", "gpu", "dtypes", "backward",
                   "differentiable")
         if k in body
     }

@@ -2,7 +2,9 @@
 import numpy as np
 import pytest
 
+import zoo
 from tests.cases import TOLERANCE
+from zoo.models.resnet import BasicBlock
 from zoo.ops import cuda, norm_running
 from zoo.ops.cuda import record
 from zoo.ops.dtypes import bfloat16, float16, float32, float64
@@ -89,6 +91,29 @@ def test_running_statistics_move_in_one_launch(dtype, momentum, rng):
     np.testing.assert_allclose(mine[0], var * (1 - share) + mean * share, rtol=0, atol=4 * TOLERANCE[dtype.name])
     for a, b in zip(theirs[:2], mine, strict=False):
         np.testing.assert_allclose(cuda.to_numpy(a), b, rtol=0, atol=4 * TOLERANCE[dtype.name])
+
+
+def test_two_gradients_of_a_residual_are_added_by_the_derivative(rng):
+    """What flows past the next block and what comes through it: no kernel of their own, the bits of a sum before."""
+    block = zoo.nn.Sequential(*(BasicBlock(8, 8) for _ in range(3))).to("cuda", memory_format=zoo.channels_last)
+    x, dy = (zoo.from_numpy(last(rng.normal(size=(2, 8, 5, 6)).astype(np.float32))).to("cuda") for _ in range(2))
+    found = []
+    for hooked in (False, True):
+        block.zero_grad()
+        leaf = x.detach().requires_grad_()
+        middle = leaf
+        for part in block:
+            middle = part(middle)
+            if hooked:
+                middle.register_hook(lambda g: None)                  # a hook wants to see the sum
+        launches = []
+        with record.listening(lambda kernel, grid, arguments, to=launches: to.append(kernel)):
+            middle.backward(dy)
+        found.append([leaf.grad.cpu().numpy(), *(p.grad.cpu().numpy() for p in block.parameters())])
+        adds = sum(getattr(k.constants.get("F"), "op_name", "") == "add" for k in launches)
+        assert adds == (3 if hooked else 1)
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 def test_many_parts_of_far_means(monkeypatch, rng):
