@@ -1,27 +1,21 @@
 """The kernel of all optimizers that treat every element alike: one launch for many parameters, in place.
 
-It takes the rule as a function. Addresses and sizes come from a table in device memory; the program's number says
-which chunk of which parameter. Numbers are doubles (a Python float would arrive as float32), so that float64
-parameters lose nothing. Accesses are 16 bytes wide: whole chunks take a path without mask, and a program computes its
-first element from the chunk's number, so that the compiler knows it for a multiple.
+It takes the rule as a function. Addresses and sizes come from a table in device memory (multi_tensor_gpu.py). Numbers
+are doubles (a Python float would arrive as float32), so that float64 parameters lose nothing.
 """
-import functools
 from typing import Any
 
-import numpy as np
 import triton
 import triton.language as tl
 
 from zoo.ops import cuda, scalar_gpu
 from zoo.ops.binding import bind
 from zoo.ops.dtypes import float64
+from zoo.ops.multi_tensor_gpu import BLOCK, TYPES, address, tables
 from zoo.ops.optim import words_of
 from zoo.ops.optim_rules import RULES
 
-BLOCK = 1024
-MOST_TABLES = 256
 WORDS = ["n0", "n1", "n2", "n3", "n4", "n5", "decay", "shrink"]
-DTYPES = {"float16": tl.float16, "bfloat16": tl.bfloat16, "float32": tl.float32, "float64": tl.float64}
 
 
 def _jitted(rule) -> Any:
@@ -32,12 +26,6 @@ def _jitted(rule) -> Any:
 
 
 globals().update({_name: _jitted(_rule) for _name, _rule in RULES.items()})
-
-
-@triton.jit
-def address(table, row, count, k, S: tl.constexpr, ALIGN: tl.constexpr):
-    """The pointer in table[row, k]. The hint must come after the cast: before it, it is lost."""
-    return tl.multiple_of(tl.load(table + row * count + k).to(tl.pointer_type(S)), ALIGN)
 
 
 @triton.jit
@@ -119,26 +107,8 @@ def step_kernel(table, chunks, count, n0: "fp64", n1: "fp64", n2: "fp64", n3: "f
         step_program(table, chunks, count, words, RULE, FLAGS, MAXIMIZE, DECAY, STATES, S, T, ALIGN, BLOCK)
 
 
-def _kept(make, values: tuple[int, ...], device: int) -> cuda.DeviceArray:
-    """make(values, device, stream) from its cache; anew in a capture, whose memory is not for use outside of it."""
-    return (make.__wrapped__ if cuda.is_capturing() else make)(values, device, cuda.current_stream(device).handle)
-
-
-@functools.lru_cache(MOST_TABLES)
-def _chunks(sizes: tuple[int, ...], device: int, stream: int) -> cuda.DeviceArray:
-    """(parameter, chunk) of every program."""
-    rows = [np.stack(np.broadcast_arrays(k, np.arange(triton.cdiv(n, BLOCK))), 1) for k, n in enumerate(sizes)]
-    return cuda.from_numpy(np.concatenate(rows).astype(np.int64), device)
-
-
-@functools.lru_cache(MOST_TABLES)
-def _table(words: tuple[int, ...], device: int, stream: int) -> cuda.DeviceArray:
-    """Addresses and sizes in device memory. Gradients often come back to the same addresses: then nothing is copied."""
-    return cuda.from_numpy(np.array(words, np.int64), device)
-
-
 def update(rule, rows, numbers, flags, maximize, decay, shrink, found_inf=None) -> None:
-    """See ops/optim.py; the arrays lie on one device.
+    """See ops/optim.py; the arrays lie on one device, and those of a row are dense and laid out alike.
 
     numbers: also a DeviceArray, float64 (8,), of the rule's six numbers, decay and shrink, for a step that is captured.
     """
@@ -146,11 +116,8 @@ def update(rule, rows, numbers, flags, maximize, decay, shrink, found_inf=None) 
     if not rows:
         return
     first = rows[0][0]
-    addresses = [a.pointer for column in zip(*rows, strict=True) for a in column]
-    sizes = tuple(row[0].size for row in rows)
-    chunks, table = _kept(_chunks, sizes, first.device), _kept(_table, (*addresses, *sizes), first.device)
-    aligned = not any(a & 15 for a in addresses)
-    dtype, wide = DTYPES[first.dtype.name], tl.float64 if first.dtype == float64 else tl.float32
+    table, chunks, aligned = tables(rows, BLOCK)
+    dtype, wide = TYPES[first.dtype.name], tl.float64 if first.dtype == float64 else tl.float32
     held = numbers if isinstance(numbers, cuda.DeviceArray) else None
     words = [0.0] * 8 if held is not None else words_of(numbers, decay, shrink)
     cuda.launch(step_kernel, (chunks.shape[0],), table, chunks, len(rows), *words, held, found_inf,

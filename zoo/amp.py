@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from zoo.autograd import lists
 from zoo.autograd.autocast import autocast as autocast
-from zoo.autograd.mode import no_grad
 from zoo.autograd.tensor import Tensor, wrap
 from zoo.ops.cuda import CUDAGraph, driver, is_capturing
 from zoo.ops.cuda.capture import refuse
-from zoo.ops.op import OPS
 
 
 class GradScaler:
@@ -47,7 +46,7 @@ class GradScaler:
         self._scale, self._growth_tracker = float(init_scale), 0
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
-        self._overflow: dict[int, Any] = {}               # id of an optimizer whose gradients are unscaled -> bad ones?
+        self._overflow: dict[int, Any] = {}               # id of an optimizer, unscaled -> overflowed? or the flags
         self._stepped: set[int] = set()
         self._captured: CapturedScaler | None = None      # in a CUDA graph, and after its replays
 
@@ -57,7 +56,7 @@ class GradScaler:
             return outputs
         self.settle()
         if isinstance(outputs, Tensor):
-            return outputs * (self.captured().number(0, outputs) if is_capturing() else self._scale)
+            return outputs * (self.captured().scale(outputs) if is_capturing() else self._scale)
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(self.scale(x) for x in outputs)
         raise ValueError(f"GradScaler.scale: wants Tensors or lists of them, got {type(outputs).__name__}")
@@ -73,15 +72,8 @@ class GradScaler:
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if any(g.dtype == np.float16 for g in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")
-        with no_grad():
-            for g in grads:
-                g.mul_(self.captured().number(1, g) if is_capturing() else 1.0 / self._scale)
-        finite = [g.isfinite().all() for g in grads]
-        good = OPS["cat"](0, *(f.reshape(1) for f in finite)).all() if finite else None
-        if is_capturing():
-            self._overflow[id(optimizer)] = good
-        else:
-            self._overflow[id(optimizer)] = good is not None and not good.item()
+        inverse = self.captured().numbers.view((), (), 1) if is_capturing() else 1.0 / self._scale
+        self._overflow[id(optimizer)] = lists.unscale(grads, inverse)
 
     def step(self, optimizer: Any, *args: Any, **options: Any) -> Any:
         """optimizer.step(...) on unscaled gradients, unless one of them is infinite or nan; gives what step gives."""
@@ -97,7 +89,14 @@ class GradScaler:
         if is_capturing():
             self.captured().step(optimizer, self._overflow[id(optimizer)], args, options)
             return None
-        return None if self._overflow[id(optimizer)] else optimizer.step(*args, **options)
+        return None if self.overflowed(id(optimizer)) else optimizer.step(*args, **options)
+
+    def overflowed(self, key: int) -> bool:
+        """Has this optimizer a gradient that is not finite? Waits for the GPU, the first time."""
+        found = self._overflow[key]
+        if not isinstance(found, bool):
+            found = self._overflow[key] = any(f.item() for f in found)
+        return found
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Adapts the scale to what the steps since the last update met; or sets it to new_scale."""
@@ -109,7 +108,7 @@ class GradScaler:
             self._scale = float(new_scale)
         elif not self._overflow:
             raise RuntimeError("No inf checks were recorded prior to update.")
-        elif any(self._overflow.values()):
+        elif any([self.overflowed(key) for key in self._overflow]):
             self._scale, self._growth_tracker = self._scale * self._backoff_factor, 0
         else:
             self._growth_tracker += 1
@@ -174,7 +173,7 @@ class CapturedScaler:
     def __init__(self, scaler: GradScaler, graph: CUDAGraph):
         self.scaler, self.graph = scaler, weakref.ref(graph)
         self.pending = self.updates = False
-        self.steps: list[tuple[int, Tensor, list[Any]]] = []      # optimizer, are gradients good, its numbers
+        self.steps: list[tuple[int, Tensor, list[Any]]] = []      # optimizer, are gradients bad, its numbers
         self.numbers = graph.numbers_of(self.values(), self.again, lambda: None)
         graph.after.append(self.ran)
 
@@ -187,27 +186,31 @@ class CapturedScaler:
         self.scaler.settle()                              # of whichever graph was replayed last
         return self.values()
 
-    def number(self, k: int, like: Tensor) -> Tensor:
-        """The scale (0) or its inverse (1) as a 0-d tensor of a dtype."""
-        return wrap(self.numbers.view((), (), k)).to(like.dtype)
+    def scale(self, like: Tensor) -> Tensor:
+        """The scale as a 0-d tensor of a dtype."""
+        return wrap(self.numbers.view((), (), 0)).to(like.dtype)
 
     def ran(self) -> None:
         """A replay was launched."""
         self.pending, self.scaler._captured = True, self
 
-    def step(self, optimizer: Any, good: Tensor | None, args: tuple, options: dict) -> None:
-        """optimizer.step(...), which changes nothing where the gradients are not good."""
+    def step(self, optimizer: Any, found: list[Tensor], args: tuple, options: dict) -> None:
+        """optimizer.step(...), which changes nothing where a gradient is not finite.
+
+        Args:
+            found: a flag for each device of the gradients; a graph has one.
+        """
         graph = self.graph()
         assert graph is not None
         count = len(graph.numbers)
-        if good is not None:
-            optimizer.found_inf = good.logical_not().array
+        if found:
+            optimizer.found_inf = found[0].array
         try:
             optimizer.step(*args, **options)
         finally:
             optimizer.found_inf = None
-        if good is not None:
-            self.steps.append((id(optimizer), good, graph.numbers[count:]))
+        if found:
+            self.steps.append((id(optimizer), found[0], graph.numbers[count:]))
 
     def update(self, new_scale: Any) -> None:
         """The scale is adapted when the host knows what the replay found."""
@@ -220,8 +223,8 @@ class CapturedScaler:
         if not self.pending:
             return
         self.pending = False
-        for key, good, numbers in self.steps:
-            bad = self.scaler._overflow[key] = not good.item()
+        for key, found, numbers in self.steps:
+            bad = self.scaler._overflow[key] = bool(found.item())
             if bad:
                 for n in numbers:
                     n.undo()

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from zoo.autograd.inplace import copy_raw
-from zoo.autograd.mode import tick
+from zoo.autograd.lists import written
 from zoo.autograd.tensor import Tensor, wrap
-from zoo.ops.cuda import StaleGraph, driver, is_capturing
-from zoo.ops.device import put
+from zoo.ops.cuda import DeviceArray, StaleGraph, contiguous_strides, driver, empty, is_capturing
 from zoo.ops.optim import updates_for, words_of
 from zoo.optim.optimizer import Optimizer, scalar
 
@@ -42,11 +41,13 @@ class Block:
         """The arrays that the update works on."""
         raise NotImplementedError
 
+    def fits(self) -> bool:
+        """Are the parameters still of the block's dtype, on its device, laid out as its states are?"""
+        return all(type(p.array) is self.kind and p.array.dtype is self.dtype for p in self.params)
+
     def finish(self) -> None:
         """Puts the stepped values where they belong, and says so to the parameters' version checks."""
-        now = tick()
-        for p in self.params:
-            p.clock[0] = now
+        written(self.params)
 
 
 class HostBlock(Block):
@@ -90,34 +91,52 @@ class HostBlock(Block):
 
 
 class DeviceBlock(Block):
-    """On the GPU: arrays of their own, which one kernel reaches through a table of addresses."""
+    """On the GPU: arrays of their own, which one kernel reaches through a table of addresses.
+
+    A parameter is stepped in the order in which its elements lie in memory, and its state lies alike; one with gaps, or
+    an expanded one, is stepped as a copy.
+    """
 
     def __init__(self, params: list[Tensor], names: tuple[str, ...]):
         super().__init__(params, names)
+        self.models = [self.model_of(p) for p in params]
         self.states: list[tuple] = [()] * len(params)
         self.copies: list[tuple] = []
 
+    @staticmethod
+    def model_of(p: Tensor) -> DeviceArray:
+        """An array without memory that is laid out as the parameter's state is."""
+        from zoo.ops.multi_tensor_gpu import dense
+
+        x = p.array
+        strides = x.strides if dense(x) else contiguous_strides(x.shape)
+        return DeviceArray(0, x.shape, strides, x.dtype, None, x.device)
+
+    def fits(self) -> bool:
+        from zoo.ops.multi_tensor_gpu import alike, dense
+
+        return super().fits() and all(
+            alike(p.array, model) or not dense(p.array) for p, model in zip(self.params, self.models, strict=True))
+
     def allocate(self, name: str, old: list[Tensor | None], fill: float) -> list[Tensor]:
         made = []
-        for k, (p, x) in enumerate(zip(self.params, old, strict=True)):
-            if x is None:
-                array = put(np.full(p.shape, fill, self.dtype), p.device)
-            else:
-                array = x.to(p.device).to(self.dtype).clone().contiguous().array
+        for k, (model, x) in enumerate(zip(self.models, old, strict=True)):
+            array = empty((model.size,), self.dtype, model.device).view(model.shape, model.strides)
+            copy_raw(array, fill if x is None else x.to(self.params[k].device).array)
             self.states[k] = (*self.states[k], array)
             made.append(wrap(array))
         return made
 
     def rows(self) -> Rows:
-        from zoo.ops.pointwise_gpu import contiguous_copy
+        from zoo.ops.multi_tensor_gpu import alike, laid_like
 
         rows, self.copies = [], []
-        for p, states in zip(self.params, self.states, strict=True):
-            grad = p.grad.to(self.dtype).array
-            param = p.array if p.array.is_contiguous else contiguous_copy(p.array)
-            if param is not p.array:
+        for p, model, states in zip(self.params, self.models, self.states, strict=True):
+            param = p.array
+            if not alike(param, model):
+                param = laid_like(param, model)
                 self.copies.append((p.array, param))
-            rows.append((param, grad if grad.is_contiguous else contiguous_copy(grad), *states))
+            rows.append((param, laid_like(p.grad.to(self.dtype).array, model), *states))
         return rows
 
     def finish(self) -> None:
@@ -196,7 +215,7 @@ class Elementwise(Optimizer):
             if block not in blocks or not all(map(is_, map(self.state.get, self.blocks[index][0]), states)):
                 raise StaleGraph(f"{type(self).__name__}: its state was replaced after the step was captured")
             words, flags = choose()
-            if flags != fixed or not self.fits(block):
+            if flags != fixed or not block.fits():
                 undo()
                 raise StaleGraph(f"{type(self).__name__}: {fixed} was captured as flags, the step has {flags}")
             Block.finish(block)
@@ -214,21 +233,13 @@ class Elementwise(Optimizer):
         params, states, blocks = self.blocks.get(index, ((), (), []))
         same = len(live) == len(params) and all(map(is_, live, params))
         if same and all(map(is_, map(self.state.get, live), states)):
-            if all(b.names == names and self.fits(b) for b in blocks):
+            if all(b.names == names and b.fits() for b in blocks):
                 return blocks
         blocks = self.divide(live, names)
         for block in blocks:
             self.lay_out(block, group)
         self.blocks[index] = live, [self.state[p] for p in live], blocks
         return blocks
-
-    def fits(self, block: Block) -> bool:
-        """Are the block's parameters still of its dtype, on its device?"""
-        for p in block.params:
-            array = p.array
-            if type(array) is not block.kind or array.dtype is not block.dtype:
-                return False
-        return True
 
     def divide(self, live: list[Tensor], names: tuple[str, ...]) -> list[Block]:
         """Parameters of one dtype, device and age together; on the CPU only small ones."""

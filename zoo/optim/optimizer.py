@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from zoo.autograd import lists
 from zoo.autograd.mode import MODE, enable_grad
 from zoo.autograd.tensor import Handle, Tensor, wrap
 from zoo.ops import dtypes
@@ -151,12 +152,13 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients: to None, or to zeros in their own memory."""
+        kept = []
         for group in self.param_groups:
             for p in group["params"]:
-                if set_to_none or p.grad is None:
-                    p.grad = None
-                else:
-                    p.grad = p.grad.detach().zero_()
+                p.grad = None if set_to_none or p.grad is None else p.grad.detach()
+                if p.grad is not None:
+                    kept.append(p.grad)
+        lists.zero(kept)
 
     @hooked
     def step(self, closure: Callable | None = None) -> Any:

@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
+from zoo.autograd import lists
 from zoo.autograd.creation import tensor
 from zoo.autograd.mode import no_grad
-from zoo.autograd.tensor import Tensor
+from zoo.autograd.tensor import Tensor, wrap
 from zoo.nn.module import Module
 from zoo.nn.norm import BatchNorm
+from zoo.ops.cuda import driver, is_capturing
+from zoo.ops.cuda.capture import refuse
 from zoo.ops.dtypes import int64
+from zoo.ops.multi_tensor import DTYPES
 from zoo.optim.optimizer import Optimizer
 from zoo.optim.scheduler import LRScheduler, per_group
 
@@ -72,11 +76,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
         5.0
     """
     need_decay("get_ema_multi_avg_fn", decay)
-
-    def ema_update(averaged: list, current: list, num_averaged) -> None:
-        average_in_place(averaged, current, 1 - decay)
-
-    return ema_update
+    return Weighted(lambda n: 1 - decay)
 
 
 def get_swa_multi_avg_fn() -> Callable:
@@ -89,21 +89,37 @@ def get_swa_multi_avg_fn() -> Callable:
         >>> average.item()
         5.0
     """
-
-    def swa_update(averaged: list, current: list, num_averaged) -> None:
-        average_in_place(averaged, current, 1 / (int(num_averaged) + 1))
-
-    return swa_update
+    return Weighted(lambda n: 1 / (n + 1))
 
 
-def average_in_place(averaged: list[Tensor], current: list[Tensor], weight: float) -> None:
-    """average += weight * (value - average) for each pair; integers are rounded towards 0."""
+class Weighted:
+    """f(averages, values, n): average += weight(n) * (value - average) for each, in place; what a graph can repeat.
+
+    Args:
+        weight: of the value that comes after n others.
+    """
+
+    def __init__(self, weight: Callable[[int], float]):
+        self.weight = weight
+
+    def __call__(self, averaged: list, current: list, num_averaged: Any) -> None:
+        average_in_place(averaged, current, self.weight(int(num_averaged)))
+
+
+def average_in_place(averaged: list[Tensor], current: list[Tensor], weight: Any) -> None:
+    """average += weight * (value - average) for each pair; integers are rounded towards 0.
+
+    Args:
+        weight: a number, or in a captured step a 0-d array on the device.
+    """
+    plain = [a.dtype in DTYPES and a.dtype == c.dtype for a, c in zip(averaged, current, strict=True)]
+    lists.average([a for a, p in zip(averaged, plain, strict=True) if p],
+                  [c for c, p in zip(current, plain, strict=True) if p], weight)
     with no_grad():
-        for a, c in zip(averaged, current, strict=True):
-            if a.is_floating_point() or a.is_complex():
-                a.lerp_(c, weight)
-            else:
-                a.copy_(a * (1 - weight) + c * weight)
+        for a, c, p in zip(averaged, current, plain, strict=True):
+            if not p:
+                w = weight if isinstance(weight, float) else wrap(weight)
+                a.copy_(c if isinstance(w, float) and w == 1 else a * (1 - w) + c * w)
 
 
 class AveragedModel(Module):
@@ -154,25 +170,50 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Takes the model's values of now into the average."""
+        """Takes the model's values of now into the average: in a CUDA graph at each replay, for functions of ours."""
+        averaged, current = [p.detach() for p in self.values(self.module)], [p.detach() for p in self.values(model)]
+        current = [c.to(a.device) for a, c in zip(averaged, current, strict=True)]
+        function = self.multi_avg_fn or get_swa_multi_avg_fn()
+        if self.avg_fn is None and isinstance(function, Weighted):
+            average_in_place(averaged, current, self.captured(function) if is_capturing() else self.counted(function))
+        else:
+            refuse("AveragedModel gives its count to a function of the user's")
+            self.by_function(averaged, current)
+        if not self.use_buffers:
+            average_in_place([b.detach() for b in self.module.buffers()],
+                             [b.detach().to(a.device) for a, b in zip(self.module.buffers(), model.buffers(),
+                                                                      strict=True)], 1.0)
 
-        def values(module: Module) -> list[Tensor]:
-            return list(chain(module.parameters(), module.buffers() if self.use_buffers else ()))
+    def values(self, module: Module) -> list[Tensor]:
+        """What is averaged of a module."""
+        return list(chain(module.parameters(), module.buffers() if self.use_buffers else ()))
 
-        averaged = [p.detach() for p in values(self.module)]
-        current = [p.detach().to(a.device) for p, a in zip(values(model), averaged, strict=True)]
+    def counted(self, function: "Weighted") -> float:
+        """The weight of the model that now comes, and one more is counted; the first is taken as it is."""
+        n = int(self.n_averaged)
+        with no_grad():
+            self.n_averaged += 1
+        return float(function.weight(n)) if n else 1.0
+
+    def captured(self, function: "Weighted") -> Any:
+        """`counted` for a captured step: its weight lies on the device, and is chosen anew at each replay."""
+        def undo() -> None:
+            with no_grad():
+                self.n_averaged -= 1
+
+        held = driver.state.graph.numbers_of([self.counted(function)], lambda: [self.counted(function)], undo)
+        return held.view((), ())
+
+    def by_function(self, averaged: list[Tensor], current: list[Tensor]) -> None:
+        """One update by avg_fn or a multi_avg_fn that is not of this file."""
         with no_grad():
             if self.n_averaged == 0:
-                for a, c in zip(averaged, current, strict=True):
-                    a.copy_(c)
+                average_in_place(averaged, current, 1.0)
             elif self.avg_fn is not None:
                 for a, c in zip(averaged, current, strict=True):
                     a.copy_(self.avg_fn(a, c, self.n_averaged.to(a.device)))
-            else:
-                (self.multi_avg_fn or get_swa_multi_avg_fn())(averaged, current, self.n_averaged)
-            if not self.use_buffers:
-                for ours, theirs in zip(self.module.buffers(), model.buffers(), strict=True):
-                    ours.copy_(theirs.to(ours.device))
+            elif self.multi_avg_fn is not None:
+                self.multi_avg_fn(averaged, current, self.n_averaged)
             self.n_averaged += 1
 
 
@@ -202,14 +243,12 @@ class EMA(AveragedModel):
         self, model: Module, decay: float = 0.999, device: Any = None, use_buffers: bool = True, warm_up: bool = False
     ):
         need_decay("EMA", decay)
-        super().__init__(model, device, multi_avg_fn=self.average, use_buffers=use_buffers)
+        super().__init__(model, device, multi_avg_fn=Weighted(self.weight), use_buffers=use_buffers)
         self.decay, self.warm_up = decay, warm_up
 
-    def average(self, averaged: list, current: list, num_averaged: Any) -> None:
-        """One update, by the decay at its number."""
-        n = int(num_averaged)
-        decay = min(self.decay, (1 + n) / (10 + n)) if self.warm_up else self.decay
-        average_in_place(averaged, current, 1 - decay)
+    def weight(self, n: int) -> float:
+        """The share of the value that comes after n others."""
+        return 1 - (min(self.decay, (1 + n) / (10 + n)) if self.warm_up else self.decay)
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:

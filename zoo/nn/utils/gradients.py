@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from zoo.autograd import lists
+from zoo.autograd.creation import tensor
 from zoo.autograd.inplace import copy_
 from zoo.autograd.mode import no_grad
 from zoo.autograd.tensor import Tensor
@@ -14,6 +16,11 @@ def listed(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [parameters] if isinstance(parameters, Tensor) else list(parameters)
 
 
+def gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    """Those that there are."""
+    return [p.grad for p in listed(parameters) if p.grad is not None]
+
+
 @no_grad()
 def get_total_norm(
     tensors: Tensor | Iterable[Tensor],
@@ -24,21 +31,13 @@ def get_total_norm(
     """The norm of all elements of all tensors together.
 
     Raises:
-        ArgumentError (ValueError, RuntimeError): error_if_nonfinite and the norm is nan or infinite.
+        ArgumentError (ValueError, RuntimeError): a norm_type that is not above 0; error_if_nonfinite, which waits for
+            the GPU, and the norm is nan or infinite.
     """
-    tensors = [t.detach() for t in listed(tensors)]
-    if not tensors:
-        from zoo.autograd.creation import tensor
-
-        return tensor(0.0)
-    norm_type = float(norm_type)
-    if norm_type == float("inf"):
-        parts = [t.abs().amax() for t in tensors]
-        total = parts[0]
-        for p in parts[1:]:
-            total = total.maximum(p.to(total.device))
-    else:
-        total = sum(t.abs().pow(norm_type).sum().to(tensors[0].device) for t in tensors) ** (1.0 / norm_type)
+    tensors = listed(tensors)
+    if not norm_type > 0:
+        raise ArgumentError(f"clip_grad_norm_: wants a norm_type above 0, got {norm_type}")
+    total = lists.norm(tensors, float(norm_type)) if tensors else tensor(0.0)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise ArgumentError(
             f"clip_grad_norm_: the total norm of order {norm_type} is {total.item()}, wants a finite one; "
@@ -52,9 +51,7 @@ def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scales the gradients in place by max_norm / total_norm, where that is below 1."""
-    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-    for g in [p.grad for p in listed(parameters) if p.grad is not None]:
-        g.mul_(scale.to(g.device))
+    lists.clip_to_norm(gradients(parameters), total_norm, float(max_norm))
 
 
 def clip_grad_norm_(
@@ -76,7 +73,7 @@ def clip_grad_norm_(
         tensor([0.6000, 0.8000])
     """
     parameters = listed(parameters)
-    total = get_total_norm([p.grad for p in parameters if p.grad is not None], norm_type, error_if_nonfinite)
+    total = get_total_norm(gradients(parameters), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(parameters, max_norm, total)
     return total
 
@@ -84,9 +81,7 @@ def clip_grad_norm_(
 @no_grad()
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Holds every element of the gradients between -clip_value and clip_value, in place."""
-    for p in listed(parameters):
-        if p.grad is not None:
-            p.grad.clamp_(min=-float(clip_value), max=float(clip_value))
+    lists.clip_to_value(gradients(parameters), float(clip_value))
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
