@@ -1,13 +1,18 @@
-"""What a launch costs the host: microseconds of Python and driver calls, on a libcuda without a GPU behind it.
+"""What a launch and an op on the GPU cost the host: microseconds of Python and driver calls, on a libcuda that answers.
 
     python scripts/bench/launch.py [--out FILE.json]
 
 The stub (tests/libcuda_stub.c) runs no kernel and answers at once, so a figure is this library's own part and that of
-Triton's launcher; a real driver adds some microseconds. CPU time of the thread, the median of rounds with the tenth and
-ninetieth percentile. Needs gcc, Triton and cuda-bindings.
+Triton's launcher; a real driver adds some microseconds. CPU time of the thread: the best of rounds, beside it the
+median. Needs gcc, Triton and cuda-bindings.
+
+Of an op: `arrays` is a call on DeviceArrays, `no_grad` the same on Tensors of which none wants a gradient, `recorded`
+where all do, `node` the difference of these two; `pass` is autograd.grad of that one call, `derivatives` its part on
+arrays, `backward` the difference, most of which a whole pass pays once: `chain` has it per node.
 """
 import argparse
 import datetime
+import gc
 import json
 import os
 import shutil
@@ -18,8 +23,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ROUNDS, CALLS = 40, 500
-WANTED = {"launch, 5 arguments": 4.0, "launch, 16 arguments": 4.0, "autograd's part of x * y": 6.0}
+ROUNDS, CALLS = 30, 300
+CHAIN = 20                      # nodes of a chain, whose backward pass is timed
+WANTED = {"launch, 5 arguments": 4.0, "launch, 16 arguments": 4.0, "x * y: no_grad": 6.0, "x * y: node": 6.0,
+          "chain: backward per node": 6.0}
 
 
 def stub_environment(folder: str) -> dict[str, str]:
@@ -35,59 +42,118 @@ def stub_environment(folder: str) -> dict[str, str]:
     return names | {"LD_LIBRARY_PATH": folder, "TRITON_LIBCUDA_PATH": folder, "PYTHONPATH": str(ROOT), "STUB": folder}
 
 
-def cases():
-    """name -> a call."""
+def launches() -> dict:
+    """name -> a call, of what every op is made of."""
     import numpy as np
     from launch_kernels import few, many  # beside this file: a kernel's source has to lie in a file
 
-    import zoo
     from zoo.ops import cuda
 
     x, y, out = (cuda.from_numpy(np.ones(1024, np.float32)) for _ in range(3))
-    a, b = (zoo.ones(1024, device="cuda") for _ in range(2))
-    w = zoo.ones(1024, device="cuda", requires_grad=True)
     kept = cuda.prepare(few, BLOCK=1024)
-    grad = zoo.ones(1024, device="cuda")
     numbers = (1024, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0.5, 0.25, 2.0)
-
-    def without_grad():
-        with zoo.no_grad():
-            return w * b
-
-    def nothing():
-        with zoo.no_grad():
-            pass
-
     return {
         "launch, 5 arguments": lambda: cuda.launch(few, (1,), x, y, out, 1024, 2.0, BLOCK=1024),
         "launch, 5 arguments, prepared": lambda: kept((1,), x, y, out, 1024, 2.0),
         "launch, 16 arguments": lambda: cuda.launch(many, (1,), x, y, out, *numbers, BLOCK=1024),
         "empty and free": lambda: cuda.empty((1024,), np.float32),
-        "x + y, nothing to record": lambda: a + b,
-        "x * y under no_grad": without_grad,
-        "no_grad alone": nothing,
-        "x * y, recorded": lambda: w * b,
-        "x * y and its gradient": lambda: zoo.autograd.grad(w * b, w, grad),
     }
 
 
-def measure() -> dict:
-    """name -> microseconds of a call."""
-    table = {}
-    for name, call in cases().items():
-        for _ in range(50):
+def ops() -> dict:
+    """name -> (op, its arguments as arrays and options): one of each kind that a network is made of."""
+    import numpy as np
+
+    import zoo  # noqa: F401  (the ops register themselves)
+    from zoo.ops.op import OPS
+
+    def ones(*shape):
+        return np.ones(shape, np.float32)
+
+    labels = np.zeros(32, np.int64)
+    found = {"x * y": ("mul", ones(32, 64), ones(32, 64)), "relu": ("relu", ones(32, 64)),
+             "linear": ("linear", ones(32, 64), ones(64, 64), ones(64)),
+             "matmul": ("matmul", ones(32, 64), ones(64, 64)),
+             "conv2d": ("conv2d", ones(4, 16, 8, 8), ones(16, 16, 3, 3), None, (1, 1), (1, 1), (1, 1), 1),
+             "batch_norm": ("batch_norm_train", ones(4, 16, 8, 8), ones(16), ones(16)),
+             "cross_entropy": ("cross_entropy_loss", ones(32, 10), labels)}
+    return {name: (OPS[op], OPS[op].bind(args, {})) for name, (op, *args) in found.items()}
+
+
+def stages(name: str, op, args: tuple) -> dict:
+    """name of a stage -> a call."""
+    import numpy as np
+
+    import zoo
+    from zoo.autograd.saved import write_gpu_gradients
+    from zoo.autograd.tensor import grad, wrap
+    from zoo.ops import cuda
+
+    raw = [cuda.from_numpy(a) if isinstance(a, np.ndarray) else a for a in args]
+    tensors = [wrap(a) if isinstance(a, cuda.DeviceArray) else a for a in raw]
+    wanted = [wrap(t.array).requires_grad_() if p in op.differentiable and isinstance(t, zoo.Tensor) else t
+              for p, t in zip(op.parameters, tensors, strict=True)]
+    leaves = [t for t in wanted if isinstance(t, zoo.Tensor) and t.requires_grad]
+    y = op(*wanted)
+    y = y[0] if isinstance(y, tuple) else y
+    node, dy = getattr(y.node, "source", y.node), wrap(cuda.from_numpy(np.ones(y.shape, np.float32)))
+    derivatives = (node.plan.on_gpu or write_gpu_gradients(node.plan))
+    gs = (dy.array,) if node is y.node else (dy.array, *[cuda.from_numpy(np.ones(s, d)) for s, d in
+                                                         zip(node.shape[1:], node.dtype[1:], strict=True)])
+    found = {"arrays": lambda: op(*raw), "no_grad": lambda: op(*tensors), "recorded": lambda: op(*wanted),
+             "derivatives": lambda: derivatives(node, True, *gs),
+             "pass": lambda: grad(y, leaves, dy, retain_graph=True)}
+    return {f"{name}: {stage}": call for stage, call in found.items()}
+
+
+def chain():
+    """One backward pass through a chain of products, and the launches of its derivatives."""
+    import numpy as np
+
+    from zoo.autograd.tensor import grad, wrap
+    from zoo.ops import cuda
+    from zoo.ops.op import OPS
+
+    x, dy = (wrap(cuda.from_numpy(np.ones((32, 64), np.float32))) for _ in range(2))
+    y = leaf = wrap(x.array).requires_grad_()
+    for _ in range(CHAIN):
+        y = y * x
+    derivative = OPS["mul.da"].handler_of(cuda.DeviceArray)
+
+    def launches():
+        for _ in range(CHAIN):
+            derivative(dy.array, x.array)
+    return {"chain: pass": lambda: grad(y, leaf, dy, retain_graph=True), "chain: launches": launches}
+
+
+def best_of(call) -> dict:
+    """Microseconds of a call."""
+    for _ in range(30):
+        call()
+    times = []
+    for _ in range(ROUNDS):
+        begin = time.thread_time()
+        for _ in range(CALLS):
             call()
-        times = []
-        for _ in range(ROUNDS):
-            begin = time.thread_time()
-            for _ in range(CALLS):
-                call()
-            times.append((time.thread_time() - begin) / CALLS * 1e6)
-        times.sort()
-        table[name] = {"us": round(times[ROUNDS // 2], 2), "p10": round(times[ROUNDS // 10], 2),
-                       "p90": round(times[-ROUNDS // 10], 2)}
-    node = table["x * y, recorded"]["us"] - table["x * y under no_grad"]["us"] + table["no_grad alone"]["us"]
-    table["autograd's part of x * y"] = {"us": round(node, 2)}
+        times.append((time.thread_time() - begin) / CALLS * 1e6)
+    times.sort()
+    return {"us": round(times[0], 2), "median": round(times[ROUNDS // 2], 2)}
+
+
+def measure() -> dict:
+    """name -> microseconds."""
+    calls, kinds = launches(), ops()
+    for name, (op, args) in kinds.items():
+        calls |= stages(name, op, args)
+    calls |= chain()
+    gc.disable()                                    # as timeit does
+    table = {name: best_of(call) for name, call in calls.items()}
+    for name in kinds:
+        of = {stage: table[f"{name}: {stage}"]["us"] for stage in ("no_grad", "recorded", "derivatives", "pass")}
+        table[f"{name}: node"] = {"us": round(of["recorded"] - of["no_grad"], 2)}
+        table[f"{name}: backward"] = {"us": round(of["pass"] - of["derivatives"], 2)}
+    per_node = (table["chain: pass"]["us"] - table["chain: launches"]["us"]) / CHAIN
+    table["chain: backward per node"] = {"us": round(per_node, 2)}
     for name, most in WANTED.items():
         table[name] |= {"wanted": most, "missed": table[name]["us"] > most}
     return table
@@ -105,7 +171,7 @@ def main() -> int:
 
     table = measure()
     for name, row in table.items():
-        spread = f" ({row['p10']:.2f} to {row['p90']:.2f})" if "p10" in row else ""
+        spread = f" (median {row['median']:.2f})" if "median" in row else ""
         wanted = f", wanted {row['wanted']}{' MISSED' if row['missed'] else ''}" if "wanted" in row else ""
         print(f"{name:32s} {row['us']:7.2f} us{spread}{wanted}")
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
