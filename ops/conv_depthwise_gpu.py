@@ -27,14 +27,14 @@ def tap_product(acc, x, w, n, p, q, inside, rc, H, W, C, t, S: tl.constexpr, SH:
     return acc + a * tl.load(w + t * C + rc, mask=rc < C, other=0).to(acc.dtype)[None, :]
 
 
-@triton.jit(do_not_specialize=["CD", *SIZES[:3], *SIZES[5:7], *SIZES[9:]])
-def depthwise(x, w, y, operands, M, H, W, CD, P, Q, mul_pq, shift_pq, mul_q, shift_q,
+@triton.jit(do_not_specialize=["CD", *SIZES[:3], *SIZES[5:7], *SIZES[9:], "taps"])
+def depthwise(x, w, y, operands, M, H, W, CD, P, Q, mul_pq, shift_pq, mul_q, shift_q, taps,
               DC: tl.constexpr, R: tl.constexpr, S: tl.constexpr, SH: tl.constexpr, SW: tl.constexpr, TOP: tl.constexpr,
               LEFT: tl.constexpr, DH: tl.constexpr, DW: tl.constexpr, WIDE: tl.constexpr, STAGES: tl.constexpr,
               ACC: tl.constexpr, BACK: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr):
     """One kernel a channel, through STAGES with operands: x (N, H, W, C), w (R, S, C), y (N, P, Q, C).
 
-    BACK: the input gradient, where x is dy and y is dx. Grid: (ceil(M / BM), ceil(C / BC)).
+    BACK: the input gradient, where x is dy and y is dx. taps = R * S. Grid: (ceil(M / BM), ceil(C / BC)).
     """
     C = CD * DC
     i = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -45,11 +45,11 @@ def depthwise(x, w, y, operands, M, H, W, CD, P, Q, mul_pq, shift_pq, mul_q, shi
         i = i.to(tl.int64)
     inside = (i < M)[:, None] & (rc < C)[None, :]
     acc = tl.zeros((BM, BC), ACC)
-    if R * S <= 25:
+    if R * S <= 9:
         for t in tl.static_range(R * S):
             acc = tap_product(acc, x, w, n, p, q, inside, rc, H, W, C, t, S, SH, SW, TOP, LEFT, DH, DW, BACK)
-    else:
-        for t in range(R * S):
+    else:                        # 25 taps at once would spill: the compiler may not know how many there are to unroll
+        for t in range(taps):
             acc = tap_product(acc, x, w, n, p, q, inside, rc, H, W, C, t, S, SH, SW, TOP, LEFT, DH, DW, BACK)
     out = through(acc, STAGES, operands, i * C, rc, i < M, rc < C)
     tl.store(y + (i * C)[:, None] + rc[None, :], out.to(y.dtype.element_ty), mask=inside)

@@ -162,7 +162,8 @@ def _rows_plan(it: Problem, stages: int, lane: int) -> Plan:
 def _forward_plan(it: Problem, stages: int, has_matrix: bool) -> Plan:
     window, m, cg, kg = it.window, it.pixels, it.c // it.window.groups, it.k // it.window.groups
     taps, groups, (p, q) = math.prod(window.kernel), window.groups, window.out
-    config = it.config("conv_forward", m, kg, taps * cg, groups, *["matrix"] * has_matrix)
+    heavy = has_matrix or len(stages_of(stages)) > 2       # an epilogue that takes many registers
+    config = it.config("conv_forward", m, kg, taps * cg, groups, *["matrix"] * heavy)
     bc = min(config.BK, max(16, triton.next_power_of_2(cg)))
     steps = taps * -(-cg // bc)
     tiles = -(-m // config.BM) * -(-kg // config.BN)
@@ -191,10 +192,13 @@ def _depthwise_plan(it: Problem, stages: int, back: bool) -> Plan:
     """back: the input gradient, which walks over the image and reads the result."""
     (h, w), (p, q), c = it.window.image, it.window.out, it.c
     read, written = ((p, q), (h, w)) if back else ((h, w), (p, q))
-    bc, dc = min(64, max(16, triton.next_power_of_2(c))), divisor(16 // it.dtype.itemsize, c)
+    # 8 values a thread, of float64 4
+    bc, dc = min(32 if it.kind == "double" else 64, triton.next_power_of_2(c)), divisor(16 // it.dtype.itemsize, c)
     m = it.n * math.prod(written)
-    kernel = cuda.prepare(depthwise, DC=dc, STAGES=stages_of(stages), BACK=back, BM=16, BC=bc, **it.constants)
-    numbers = m, *read, c // dc, *written, *magic(math.prod(written)), *magic(written[1])
+    kernel = cuda.prepare(depthwise, DC=dc, STAGES=stages_of(stages), BACK=back, BM=16, BC=bc, maxnreg=168,
+                          **it.constants)          # left to itself, the assembler spills 8 bytes for a fourth program
+    places = *magic(math.prod(written)), *magic(written[1])
+    numbers = m, *read, c // dc, *written, *places, math.prod(it.window.kernel)
     return Plan(kernel, (-(-m // 16), -(-c // bc)), numbers)
 
 
@@ -282,11 +286,11 @@ def _lies_well(it: Problem, weight) -> bool:
     """Whether the input gradient reads a weight (K, R, S, Cg) as it lies, or else as (C, R, S, Kg).
 
     Tensor cores take tf32 only along the dimension that is summed over, and halves either way; without tensor cores,
-    the other layout takes 32 registers less.
+    the first layout takes 32 registers less.
     """
-    if it.kind in ("ieee", "double"):
-        return True
-    return it.kind == "half" and min(it.divisors.values()) == 8 and turned(weight).is_contiguous
+    if min(it.divisors.values()) * it.dtype.itemsize < 16 or it.kind.startswith("tf32"):
+        return False
+    return it.kind != "half" or turned(weight).is_contiguous
 
 
 def _input_gradient(dy, weight, bias, window: Window):

@@ -10,7 +10,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from zoo.ops import cuda
+from zoo.ops import cuda, gpu_configs
 from zoo.ops import rnn as contract
 from zoo.ops.cuda import DeviceArray, mode
 from zoo.ops.cuda.driver import attribute
@@ -30,7 +30,6 @@ class Chip(NamedTuple):
     major: int                        # of the compute capability
 
 
-DRY = Chip(108, 163 * 1024, 8)        # what a dry run plans for: an A100, the least of the GPUs compiled for
 SPARE = 4096                          # bytes that a compiled kernel needs beside its operands
 
 
@@ -54,19 +53,20 @@ def _power(n: int) -> int:
 
 
 def _chip(device: int) -> Chip:
-    if mode.dry:
-        return DRY
+    if mode.dry:                      # as on the GPUs whose table holds
+        family = gpu_configs.FAMILIES[gpu_configs.current().family]
+        return Chip(family.multiprocessors, family.shared, family.arch // 10)
     return Chip(cuda.multiprocessors(device), attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", device),
                 cuda.get_device_capability(device)[0])
 
 
-def _plan(batch: int, size: int, gates: int, x: DeviceArray, held_warps: int = 4) -> Plan:
+def _plan(batch: int, size: int, gates: int, x: DeviceArray, four_warps: int = 512) -> Plan:
     """How to walk with `gates` matrices (size, size): in as many programs as run at once.
 
     Weights stay where tensor cores read them from shared memory: float32 in three parts or by FMA, and float64, would
-    fill and spill the registers. held_warps: with weights that stay, as many warps as spill the least (compiled for
-    compute capabilities 8.0, 9.0 and 10.0: 4 forward, 8 backward and for the LSTM). Blackwell's tensor cores want the
-    states of a long sum in other registers: there sums of 1024 spilled 160 to 350 bytes.
+    fill and spill the registers. four_warps: up to which width 4 warps hold the weights, and 8 above, so that nothing
+    is spilled (compiled for compute capabilities 8.0, 9.0 and 10.0: scripts/compile_configs.py). Blackwell's tensor
+    cores want the states of a long sum in other registers: there sums of 1024 spilled 160 to 350 bytes.
     """
     dtype, width = x.dtype, _power(size)
     precision = "tf32" if dtype == float32 and Precision.float32 != "highest" else "ieee"
@@ -81,7 +81,7 @@ def _plan(batch: int, size: int, gates: int, x: DeviceArray, held_warps: int = 4
         if plan.programs(batch, size) <= chip.multiprocessors:
             held = width * (gates * bh + plan.BB) * dtype.itemsize
             if on_tensor_cores and held <= chip.shared - SPARE and (chip.major < 10 or width <= 512):
-                return plan._replace(RESIDENT=True, BK=width, num_warps=held_warps)
+                return plan._replace(RESIDENT=True, BK=width, num_warps=4 if width <= four_warps else 8)
             return plan
     return streaming._replace(PERSIST=False)
 
@@ -176,7 +176,7 @@ def rnn_grad(dy, dhn, w_hh, slope, batch_sizes, reverse):
     dy, w, slope = _dense(dy, w_hh, slope)
     dgates, dh = cuda.empty(dy.shape, dtype, dy.device), _carried(dhn)
     index = _index_of(batch_sizes, reverse, dy.device)
-    _walk(rnn_steps_back, _plan(batch, size, 1, dy, 8), (dy, w, slope, dgates, dh, index.after, index.starts),
+    _walk(rnn_steps_back, _plan(batch, size, 1, dy, 0), (dy, w, slope, dgates, dh, index.after, index.starts),
           batch, size, len(batch_sizes), reverse, dtype)
     return dgates, _first_gradient(dgates, w, dh, index, dtype)
 
@@ -190,7 +190,7 @@ def lstm(x, h0, c0, w_ih, w_hh, bias, w_hr, batch_sizes, reverse=False):
     hs, y = _states(h0, len(gx))
     gates, cells = (cuda.empty(s.shape, s.dtype, device) for s in (kept, cell))
     hn, cn, index = _carried(h0), _carried(c0), _index_of(batch_sizes, reverse, device)
-    _walk(lstm_steps, _plan(batch, size, 4, x, 8),
+    _walk(lstm_steps, _plan(batch, size, 4, x, 0),
           (gx, w, hs, index.before, index.starts, hn, cn, gates, cells), batch, size, len(batch_sizes), reverse, dtype)
     return y, cast(hn, dtype), cast(cn, dtype), gates, cells
 
@@ -203,7 +203,7 @@ def lstm_grad(dy, dhn, dcn, x, before, c0, w_ih, w_hh, bias, w_hr, gates, cells,
     dy, w, gates, cells = _dense(dy, w_hh, gates, cells)
     dgates, dh, dc = cuda.empty(gates.shape, dtype, device), _carried(dhn), _carried(dcn)
     index = _index_of(batch_sizes, reverse, device)
-    _walk(lstm_steps_back, _plan(batch, size, 4, dy, 8),
+    _walk(lstm_steps_back, _plan(batch, size, 4, dy, 256),
           (dy, w, gates, cells, dgates, dh, dc, index.after, index.starts), batch, size, len(batch_sizes), reverse,
           dtype)
     return dgates, _first_gradient(dgates, w, dh, index, dtype), cast(dc, dtype), cuda.empty((0, size), dtype, device)
@@ -216,7 +216,7 @@ def gru(x, h0, w_ih, w_hh, b_ih, b_hh, batch_sizes, reverse=False):
     hs, y = _states(h0, len(gx))
     gates, hidden = (cuda.empty(s.shape, s.dtype, device) for s in (kept, part))
     hn, index = _carried(h0), _index_of(batch_sizes, reverse, device)
-    _walk(gru_steps, _plan(batch, size, 3, x),
+    _walk(gru_steps, _plan(batch, size, 3, x, 1024),
           (gx, w, bias, hs, index.before, index.starts, hn, gates, hidden), batch, size, len(batch_sizes), reverse,
           dtype)
     return y, cast(hn, dtype), gates, hidden
@@ -227,7 +227,7 @@ def gru_grad(dy, dhn, x, before, w_ih, w_hh, b_ih, b_hh, gates, hidden, batch_si
     dy, w, gates, hidden, states = _dense(dy, w_hh, gates, hidden, before)
     dgates, dstates = (cuda.empty(gates.shape, dtype, device) for _ in "gs")
     dh, index = _carried(dhn), _index_of(batch_sizes, reverse, device)
-    _walk(gru_steps_back, _plan(batch, size, 3, dy, 8),
+    _walk(gru_steps_back, _plan(batch, size, 3, dy, 0),
           (dy, w, gates, hidden, states, dgates, dstates, dh, index.after, index.starts), batch, size,
           len(batch_sizes), reverse, dtype)
     return dgates, dstates, _first_gradient(dstates, w, dh, index, dtype)

@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import NamedTuple
@@ -23,9 +24,22 @@ import config_cases
 from compile_kernels import compile_one
 
 MMA = {"sm80": "mma.sync", "sm86": "mma.sync", "sm90": "wgmma.mma_async", "sm100": "tcgen05.mma"}
-CASES = {"products": config_cases.products, "convolutions": config_cases.convolutions}
 CONVOLUTIONS = "conv_forward", "conv_rows", "conv_input_grad", "conv_weight_grad"
-OPS = {"products": ("gemm",), "convolutions": CONVOLUTIONS}  # whose rows must all be taken
+
+
+class Cases(NamedTuple):
+    """What launches, the ops whose rows in the table must all be taken, and what a kernel's name must have to count."""
+
+    run: Callable[[str], Iterator[None]]
+    ops: tuple[str, ...] = ()
+    kernels: str = ""
+
+
+CASES = {
+    "products": Cases(config_cases.products, ("gemm",)),
+    "convolutions": Cases(config_cases.convolutions, CONVOLUTIONS),
+    "recurrences": Cases(config_cases.recurrences, kernels="zoo.ops.rnn_"),
+}
 # kernels that a row of the table describes; stream-K's programs hold two ends of a tile and are half as many
 KERNELS = {"gemm": "gemm", "gemm_tma": "gemm", **dict(zip(("fprop", "fprop_rows", "dgrad", "wgrad"), CONVOLUTIONS,
                                                           strict=True))}
@@ -53,14 +67,15 @@ def launches(family: str, names: list[str], kinds: list[str]) -> tuple[list[Laun
         for name in names:
             for kind in kinds:
                 with gpu_configs.listening() as queries:
-                    for _ in CASES[name](kind):
+                    for _ in CASES[name].run(kind):
                         places = [next(i for i, row in enumerate(rows) if row[:2] == q[:2] and row.holds(*q[2:]))
                                   for q in queries]
                         queries.clear()
                         taken.update(places)
-                        found += [Launch(line, promised(line, [rows[i] for i in places])) for line in file]
+                        found += [Launch(line, promised(line, [rows[i] for i in places])) for line in file
+                                  if CASES[name].kernels in line]
     missing = [f"no {name} take {row}" for name in names for i, row in enumerate(rows)
-               if row.op in OPS.get(name, ()) and row.kind in kinds and i not in taken]
+               if row.op in CASES[name].ops and row.kind in kinds and i not in taken]
     return found, missing
 
 

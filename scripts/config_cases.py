@@ -1,4 +1,4 @@
-"""The products and convolutions whose configs scripts/compile_configs.py compiles, launched only to be recorded."""
+"""The products, convolutions and recurrent layers that scripts/compile_configs.py compiles, only to be recorded."""
 
 import contextlib
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ DEPTHWISE = [Layer(c, c, size, window, stride, groups=c) for c, size, window, st
 OTHERS = [  # dilated (DeepLab), odd channels, few of them, windows without padding, a stride over the window
     Layer(2048, 256, 28, dilation=12), Layer(33, 35, 28), Layer(40, 24, 28, 5), Layer(35, 70, 28, stride=2),
     Layer(3, 96, 224, 4, 4, padding=0), Layer(96, 192, 56, 2, 2, padding=0), Layer(64, 128, 56, 3, 3, padding=0),
-    Layer(12, 48, 28), Layer(1, 8, 28, dilation=2),
+    Layer(12, 48, 28), Layer(1, 8, 28, dilation=2), Layer(66, 70, 28, groups=2),
 ]
 # what layers of a network ask for in training, of VGG, of ResNet at inference; letters as in `RARE`
 COMMON = ("", "ba", "mwvra")
@@ -136,3 +136,20 @@ def convolutions(kind: str) -> Iterator[None]:
             yield
             conv.conv2d_weight_grad(y, x, (layer.window,) * 2, *layer.options)
             yield
+
+
+def recurrences(kind: str) -> Iterator[None]:
+    """The time loops of recurrent layers, forward and backward, in both directions: weights held and streamed."""
+    import zoo
+
+    if kind == "integer":
+        return
+    with arithmetic(kind) as dtype:
+        for hidden in (64, 256, 512, 1024):
+            for make in (zoo.nn.LSTM, zoo.nn.GRU, zoo.nn.RNN):
+                with zoo.nn.init.skip_init():
+                    layer = make(hidden, hidden, bidirectional=hidden == 256, device="cuda", dtype=dtype)
+                x = zoo.empty((4, 32, hidden), dtype=dtype, device="cuda", requires_grad=True)
+                y = layer(x)[0]
+                y.backward(zoo.empty_like(y))
+                yield

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from tests.cases import TOLERANCE
-from zoo.ops import cuda, rnn
+from zoo.ops import cuda, gpu_configs, rnn
 from zoo.ops.dtypes import float16, float32, float64
 
 SIZES = (20, 20, 17, 17, 3, 1)                 # rows of the steps: more than one block of 16
@@ -86,8 +86,11 @@ def test_plans_for_a_real_gpu(monkeypatch):
     monkeypatch.setattr(mode, "dry", True)
     def planned(batch, size, dtype):
         plan = rnn_gpu._plan(batch, size, 4, cuda.DeviceArray(0, (1,), (1,), np.dtype(dtype), None, 0))
-        assert not plan.PERSIST or plan.programs(batch, size) <= rnn_gpu.DRY.multiprocessors
+        assert not plan.PERSIST or plan.programs(batch, size) <= rnn_gpu._chip(0).multiprocessors
         return plan.PERSIST, plan.RESIDENT
-    assert planned(32, 256, float16) == planned(32, 512, float16) == (True, True)
-    assert planned(32, 512, float32) == planned(32, 256, float64) == planned(64, 1024, float16) == (True, False)
-    assert planned(4096, 4096, float16) == (False, False)
+    for family in ("sm80", "sm90"):
+        with gpu_configs.using(family):
+            assert planned(32, 256, float16) == planned(32, 512, float16) == (True, True)
+            assert planned(32, 512, float32) == planned(32, 256, float64) == (True, False)
+            assert planned(64, 1024, float16) == (True, family == "sm90")
+            assert planned(4096, 4096, float16) == (False, False)
