@@ -11,11 +11,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from zoo.ops.compiled import compiled
+from zoo.ops.compiled import SMALL, compiled
 from zoo.ops.dtypes import float32
 
 ZERO, HALF, ONE = (np.asarray(v, float32) for v in (0, 0.5, 1))
 HALF_NEGATIVE, DENSITY = (np.asarray(v, float32) for v in (-0.5, 0.3989422804014327))
+LINEAR, CUBIC, THREE_CUBIC = (np.asarray(v, float32) for v in (
+    0.7978845608028654, 0.7978845608028654 * 0.044715, 3 * 0.7978845608028654 * 0.044715))
 ONE_BIT = np.asarray(1, np.int32)
 ROUNDED = 17.5             # log(1 + exp(-x)) is less than half a digit of x from here on, and sigmoid(x) is 1
 LINE = 4096                # elements: NumPy compares two arrays in a third of the time of an array and a number
@@ -44,10 +46,25 @@ def odd_tanh(y, x, coefficients) -> None:
     np.tanh(y, out=y)
 
 
+def or_compiled(write: Callable) -> Callable:
+    """`write`, or the function of its name in compiled/activation.py where that is at hand: half to a quarter of the
+    time, as nothing but the result is written."""
+    name = write.__name__
+
+    def either(y, *xs) -> None:
+        if y.size >= SMALL and y.flags.c_contiguous and all(x.flags.c_contiguous for x in xs) and (
+                fast := compiled("activation", y, *xs)):
+            getattr(fast, name)(y.reshape(-1), *(x.reshape(-1) for x in xs))
+        else:
+            write(y, *xs)
+    return either
+
+
 def erf(y, x) -> None:
     odd_tanh(y, x, ERF)
 
 
+@or_compiled
 def sigmoid(y, x) -> None:
     np.negative(x, out=y)
     np.exp(y, out=y)
@@ -55,18 +72,21 @@ def sigmoid(y, x) -> None:
     np.divide(ONE, y, out=y)
 
 
+@or_compiled
 def sigmoid_dx(d, dy, y) -> None:
     np.subtract(ONE, y, out=d)
     d *= y
     d *= dy
 
 
+@or_compiled
 def tanh_dx(d, dy, y) -> None:
     np.multiply(y, y, out=d)
     np.subtract(ONE, d, out=d)
     d *= dy
 
 
+@or_compiled
 def silu(y, x) -> None:
     np.negative(x, out=y)
     np.exp(y, out=y)
@@ -74,6 +94,7 @@ def silu(y, x) -> None:
     np.divide(x, y, out=y)
 
 
+@or_compiled
 def silu_dx(d, dy, x) -> None:
     """dy s (1 + x (1 - s)), s = sigmoid(x)."""
     s = np.empty_like(d)
@@ -85,6 +106,7 @@ def silu_dx(d, dy, x) -> None:
     d *= dy
 
 
+@or_compiled
 def gelu(y, x) -> None:
     odd_tanh(y, x, NORMAL)
     y += ONE
@@ -92,6 +114,7 @@ def gelu(y, x) -> None:
     y *= x
 
 
+@or_compiled
 def gelu_dx(d, dy, x) -> None:
     """dy (cdf(x) + x density(x))."""
     odd_tanh(d, x, NORMAL)
@@ -103,6 +126,41 @@ def gelu_dx(d, dy, x) -> None:
     t *= DENSITY
     t *= x
     d += t
+    d *= dy
+
+
+def tanh_of_cubic(y, x) -> None:
+    """y = tanh(u), u = 0.798 (x + 0.0447 x^3)."""
+    np.multiply(x, x, out=y)
+    y *= CUBIC
+    y += LINEAR
+    y *= x
+    np.tanh(y, out=y)
+
+
+@or_compiled
+def gelu_tanh(y, x) -> None:
+    tanh_of_cubic(y, x)
+    y += ONE
+    y *= HALF
+    y *= x
+
+
+@or_compiled
+def gelu_tanh_dx(d, dy, x) -> None:
+    """dy (1 + t) / 2 (1 + x (1 - t) du/dx), t = tanh(u)."""
+    t, slope = np.empty_like(d), np.empty_like(d)
+    tanh_of_cubic(t, x)
+    np.multiply(x, x, out=slope)
+    slope *= THREE_CUBIC
+    slope += LINEAR
+    slope *= x
+    np.subtract(ONE, t, out=d)
+    d *= slope
+    d += ONE
+    t += ONE
+    t *= HALF
+    d *= t
     d *= dy
 
 
@@ -190,6 +248,8 @@ INTO: dict[str, Callable] = {      # measured without and with the entry, the gr
     "silu.dx": silu_dx,            # 13.9 -> 10.0 ms
     "gelu": gelu,                  # 13.2 -> 5.1 ms
     "gelu.dx": gelu_dx,            # 34.2 -> 14.1 ms
+    "gelu_tanh": gelu_tanh,        # 4.8 -> 3.1 ms
+    "gelu_tanh.dx": gelu_tanh_dx,  # 8.8 -> 5.5 ms
     "relu": relu,                  # 35 -> 16 us at 100 k elements
     "relu.dx": relu_dx,            # 76 -> 54 us at 100 k elements
     "elu": elu,                    # 1.6 -> 0.9 ms at 1 M elements, as the next three

@@ -3,10 +3,12 @@ import functools
 
 import numpy as np
 
+from zoo.ops.compiled import SMALL, rows_for
 from zoo.ops.device import constant
 from zoo.ops.dtypes import FLOATS, HALVES, INTS, float32, int64, uint64
 from zoo.ops.errors import ArgumentError, DimError, DtypeError, ShapeError
 from zoo.ops.op import OPS, Spec, structured
+from zoo.ops.pieces import each, slices
 from zoo.ops.reduce_cpu import CHUNK as LONGEST
 from zoo.ops.reduce_cpu import ones
 from zoo.ops.shape import cast, reshape, sum_to
@@ -53,9 +55,17 @@ def row_starts(n: int, classes: int):
     return np.arange(n) * classes
 
 
+def blocks_of(input) -> list[slice]:
+    return slices(len(input), max(1, CHUNK // max(input.shape[1], 1)))
+
+
 def block_of(input, target, label_smoothing):
     """Loss and logsumexp of each row of one block. One flat index is read in a fifth of the time of two."""
     starts = row_starts(*input.shape)
+    if not label_smoothing and (fast := rows_for(input)):
+        top, rest = np.empty((2, len(input)), input.dtype)
+        fast.top_and_rest(top, rest, input)
+        return rest - (input.ravel()[starts + target] - top), top + rest
     top = input.ravel()[starts + input.argmax(1)]            # in half the time of maximum.reduce
     z = input - top[:, None]
     picked = z.ravel()[starts + target]
@@ -67,6 +77,27 @@ def block_of(input, target, label_smoothing):
     loss = lse - picked
     lse += top
     return loss, lse
+
+
+def scaled_block(z, input, lse, scale) -> None:
+    """z = exp(input - lse) * scale, both of each row, or scale of all."""
+    if scale.ndim and (fast := rows_for(z, input)):
+        fast.scaled_softmax(z, input, lse, scale)
+        return
+    np.subtract(input, lse[:, None], out=z)
+    np.exp(z, out=z)
+    z *= scale[:, None] if scale.ndim else scale
+
+
+def scaled_softmax(input, lse, scale):
+    """`scaled_block` of all rows, as an array of its own in C order."""
+    z = np.empty(input.shape, lse.dtype)
+    if z.size < SMALL:
+        scaled_block(z, input, lse, scale)
+    else:
+        scales = np.broadcast_to(scale, lse.shape)
+        each(lambda s: scaled_block(z[s], input[s], lse[s], scales[s]), blocks_of(z), z.size)
+    return z
 
 
 @structured
@@ -86,9 +117,7 @@ class cross_entropy_loss_grad:
         if live is not None:
             scale = np.where(live, scale, lse.dtype.type(0))
             target = np.where(live, target, 0)
-        z = np.subtract(input, lse[:, None], order="C")
-        np.exp(z, out=z)
-        z *= scale[:, None] if scale.ndim else scale
+        z = scaled_softmax(input, lse, scale)
         if label_smoothing:
             z -= np.reshape(scale * (label_smoothing / classes), (-1, 1))
             scale = scale * (1 - label_smoothing)
@@ -156,9 +185,11 @@ class cross_entropy_loss:
         elif input.size <= 2 * CHUNK:
             loss, lse = block_of(input, safe, label_smoothing)
         else:
-            step = max(1, CHUNK // classes)
-            blocks = [block_of(input[i:i + step], safe[i:i + step], label_smoothing) for i in range(0, n, step)]
-            loss, lse = (np.concatenate(xs) for xs in zip(*blocks, strict=True))
+            loss, lse = np.empty((2, n), input.dtype)
+
+            def work(s: slice) -> None:
+                loss[s], lse[s] = block_of(input[s], safe[s], label_smoothing)
+            each(work, blocks_of(input), input.size)
         if live is not None:
             loss = np.where(live, loss, loss.dtype.type(0))
         if reduction != "none":

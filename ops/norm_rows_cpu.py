@@ -2,12 +2,14 @@
 
 Layer norm of float32 is written as x * A + B with A and B of rank two, which BLAS makes in a third of the time that
 NumPy takes to multiply each row by its own number. A row whose mean is far from 0 would lose digits that way: then all
-take the other road, as in group norm and float64, and subtract the mean first.
+take the other road, as in group norm and float64, and subtract the mean first. Where Numba is installed, layer norm of
+float32 is a compiled loop over rows instead, which always subtracts the mean first.
 """
 from functools import partial
 
 import numpy as np
 
+from zoo.ops.compiled import rows_for
 from zoo.ops.dtypes import float32
 from zoo.ops.pieces import PIECE, each, slices
 from zoo.ops.reduce_cpu import ones
@@ -116,8 +118,32 @@ def normalized_grad_by(mean, rstd, dy, x, weight):
     return dx, sums
 
 
+def row_or(v, x, value: float) -> np.ndarray:
+    """v (1, D) as (D,) without gaps, or what stands for None."""
+    return np.full(x.shape[2], value, x.dtype) if v is None else np.ascontiguousarray(v[0])
+
+
+def compiled_norm(fast, x, weight, bias, eps: float):
+    y, weight, bias = np.empty_like(x), row_or(weight, x, 1), row_or(bias, x, 0)
+    each(lambda part: fast.layer_norm(y[part, 0], x[part, 0], weight, bias, eps), row_blocks(x), x.size)
+    return y
+
+
+def compiled_norm_grad(fast, dy, x, weight, eps: float):
+    blocks, weight = row_blocks(x), row_or(weight, x, 1)
+    dx, sums = np.empty_like(x), np.empty((2, len(blocks), *x.shape[1:]), x.dtype)
+
+    def write(item: tuple[int, slice]) -> None:
+        k, part = item
+        fast.layer_norm_grad(dx[part, 0], sums[0, k, 0], sums[1, k, 0], dy[part, 0], x[part, 0], weight, eps)
+    each(write, list(enumerate(blocks)), x.size)
+    return dx, sums
+
+
 def normalized(x, weight, bias, eps: float):
     """x (A, G, D) normalised over D, times weight (G, D) plus bias (G, D), which may be None."""
+    if x.shape[1] == 1 and (fast := rows_for(x[:, 0])):
+        return compiled_norm(fast, x, weight, bias, eps)
     if x.shape[1] == 1 and x.dtype == float32 and (found := moments(x, eps)):
         return normalized_by(*found, x, weight, bias)
     y = np.empty_like(x)
@@ -150,7 +176,9 @@ def normalized_grad(dy, x, weight, eps: float):
 
     With c = x - mean and g = dy weight: dx = rstd g - rstd^3 c mean(g c) - rstd mean(g); rstd goes into the sums.
     """
-    if x.shape[1] == 1 and x.dtype == float32 and (found := moments(x, eps)):
+    if x.shape[1] == 1 and (fast := rows_for(x[:, 0])):
+        dx, sums = compiled_norm_grad(fast, dy, x, weight, eps)
+    elif x.shape[1] == 1 and x.dtype == float32 and (found := moments(x, eps)):
         dx, sums = normalized_grad_by(*found, dy, x, weight)
     else:
         blocks = row_blocks(x)

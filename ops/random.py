@@ -9,17 +9,24 @@ from collections.abc import Callable
 
 import numpy as np
 
+from zoo.ops.compiled import available, module
 from zoo.ops.device import device
 from zoo.ops.dtypes import bfloat16, float16, float32, float64
 from zoo.ops.errors import DtypeError
 from zoo.ops.op import Spec, need_float, structured
 from zoo.ops.pieces import each, slices
+from zoo.ops.scalar import where
 
 FACTORS = np.array([[0xD2511F53], [0xCD9E8D57]], np.uint64)
 ROUNDS = np.array([[[k * 0x9E3779B9], [k * 0xBB67AE85]] for k in range(10)], np.uint64)      # added to the key
 LOW, SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 CAPTURED: list = []                                # generators that CUDA graphs go on with (ops/cuda/graphs.py)
 BITS = {float32: 24, float16: 11, bfloat16: 8}     # how many random bits a uniform of this dtype holds exactly
+
+
+def round_keys(seed: int) -> np.ndarray:
+    """(10, 2, 1): what each round adds, bit by bit, to words 1 and 3."""
+    return np.array([[seed & 0xFFFFFFFF], [seed >> 32 & 0xFFFFFFFF]], np.uint64) + ROUNDS & LOW
 
 
 def philox(seed: int, offset: int, blocks: np.ndarray) -> np.ndarray:
@@ -29,8 +36,7 @@ def philox(seed: int, offset: int, blocks: np.ndarray) -> np.ndarray:
     np.bitwise_and(blocks, LOW, out=evens[0])
     np.right_shift(blocks, SHIFT, out=odds[0])
     evens[1], odds[1] = offset & 0xFFFFFFFF, offset >> 32 & 0xFFFFFFFF
-    key = np.array([[seed & 0xFFFFFFFF], [seed >> 32 & 0xFFFFFFFF]], np.uint64)
-    for round_key in key + ROUNDS & LOW:
+    for round_key in round_keys(seed):
         evens *= FACTORS
         np.right_shift(evens, SHIFT, out=high)
         evens &= LOW
@@ -42,15 +48,23 @@ def philox(seed: int, offset: int, blocks: np.ndarray) -> np.ndarray:
     return out
 
 
+def words_from(seed: int, offset: int, first: int, count: int) -> np.ndarray:
+    """`count` words, the first one being that which begins block `first`."""
+    blocks = -(-count // 4)
+    if available("philox", count):
+        out = np.empty(4 * blocks, np.uint32)
+        module("philox").philox(out, first, offset, round_keys(seed).reshape(-1))
+        return out[:count]
+    return philox(seed, offset, np.arange(first, first + blocks, dtype=np.uint64)).reshape(-1)[:count]
+
+
 def drawn(count: int, dtype: np.dtype, per: int, seed: int, offset: int, convert: Callable) -> np.ndarray:
     """`count` elements, each made by `convert` of `per` 32-bit words: convert(words of a piece) -> its elements."""
     out = np.empty(count, dtype)
 
     def work(s: slice) -> None:
         part = out[s]
-        first = s.start * per // 4
-        blocks = np.arange(first, first + -(-len(part) * per // 4), dtype=np.uint64)
-        part[...] = convert(philox(seed, offset, blocks).reshape(-1))[:len(part)]
+        part[...] = convert(words_from(seed, offset, s.start * per // 4, -(-len(part) * per // 4) * 4))[:len(part)]
     each(work, slices(count), count * 4)                   # ten times the work of a multiplication
     return out
 
@@ -129,10 +143,15 @@ class dropout_mask:
 
     def forward(input, p, seed, offset):
         dropout_mask.check(input, p, seed, offset)
-        keep = (words(input.size, seed, offset) >> np.uint32(8)) >= np.uint32(threshold(p))
-        scale = np.asarray(scale_of(p), float64 if input.dtype == float64 else float32)
-        factor = np.multiply(keep.reshape(input.shape), scale)
-        return np.where(factor != 0, input * factor, 0).astype(input.dtype, copy=False)
+        flat, y = input.reshape(-1), np.empty(input.size, input.dtype)
+        scale, least = np.asarray(scale_of(p), float64 if input.dtype == float64 else float32), np.uint32(threshold(p))
+
+        def work(s: slice) -> None:
+            raw = words_from(seed, offset, s.start // 4, len(flat[s]))
+            raw >>= np.uint32(8)
+            y[s] = where(raw >= least, flat[s] * scale, 0.0)
+        each(work, slices(y.size), y.size * 4)
+        return y.reshape(input.shape)
 
     def dinput(dy, p, seed, offset): return dropout_mask(dy, p, seed, offset)
 

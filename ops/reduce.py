@@ -13,7 +13,7 @@ from zoo.ops.dims import count, reduced, wrap, wrap_all
 from zoo.ops.dtypes import HALVES, INEXACT, float32, float64, int64
 from zoo.ops.errors import ArgumentError, DimError, DtypeError
 from zoo.ops.op import OPS, Spec, structured
-from zoo.ops.reduce_cpu import SMALL, add_up, add_up_squares, multiply_up, rows, sum_of_exp, widened
+from zoo.ops.reduce_cpu import SMALL, add_up, add_up_squares, extreme, multiply_up, rows, sum_of_exp, widened
 from zoo.ops.shape import cast, expand, reshape
 
 PLAIN = frozenset({float32, float64})
@@ -210,7 +210,7 @@ class amax:
 
     def forward(input, dim=None, keepdim=False):
         spec = amax.check(input, dim, keepdim)
-        y = np.maximum.reduce(widened(input), axis=wrap_all("amax", dim, input.ndim), keepdims=keepdim)
+        y = extreme(True, widened(input), wrap_all("amax", dim, input.ndim), keepdim)
         return np.asarray(y).astype(spec.dtype, copy=False)
 
     def dinput(dy, input, y, dim, keepdim): return extreme_gradient(dy, input, y, dim, keepdim)
@@ -226,7 +226,7 @@ class amin:
 
     def forward(input, dim=None, keepdim=False):
         spec = amin.check(input, dim, keepdim)
-        y = np.minimum.reduce(widened(input), axis=wrap_all("amin", dim, input.ndim), keepdims=keepdim)
+        y = extreme(False, widened(input), wrap_all("amin", dim, input.ndim), keepdim)
         return np.asarray(y).astype(spec.dtype, copy=False)
 
     def dinput(dy, input, y, dim, keepdim): return extreme_gradient(dy, input, y, dim, keepdim)

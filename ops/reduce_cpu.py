@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from zoo.ops.compiled import rows_for
 from zoo.ops.dims import wrap
 from zoo.ops.dtypes import HALVES, float32, float64
 
@@ -85,13 +86,32 @@ def multiply_up(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarr
     if x.size < SMALL or len(dims) not in (1, x.ndim) or x.dtype not in (float32, float64) or dims[-1] != x.ndim - 1:
         return np.multiply.reduce(x, axis=dims, keepdims=keepdim)
     y = np.ascontiguousarray(x).reshape(-1, math.prod(x.shape[d] for d in dims))
+    if y.shape[1] >= 32 and (fast := rows_for(y)):
+        out = np.empty(len(y), x.dtype)
+        fast.prod(out, y)
+        return out.reshape(left(x, dims, keepdim))
     factors = []
     while y.shape[1] >= 64:
         part = y.shape[1] // 8
         factors.append(y[:, 8 * part:])
         y = np.multiply.reduce(y[:, :8 * part].reshape(len(y), 8, part), axis=1)
     y = np.multiply.reduce(np.concatenate([y, *factors], axis=1), axis=1)
-    return y.reshape([1 if d in dims else n for d, n in enumerate(x.shape) if keepdim or d not in dims])
+    return y.reshape(left(x, dims, keepdim))
+
+
+def left(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> list[int]:
+    """The shape of what a reduction over `dims` leaves."""
+    return [1 if d in dims else n for d, n in enumerate(x.shape) if keepdim or d not in dims]
+
+
+def extreme(greatest: bool, x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray:
+    """The largest (or smallest) over `dims`. Of long rows by its place, which NumPy finds in half the time."""
+    if x.size < SMALL or dims != (x.ndim - 1,) or x.shape[-1] < 64 or x.dtype not in (float32, float64) \
+            or not x.flags.c_contiguous:
+        return (np.maximum if greatest else np.minimum).reduce(x, axis=dims, keepdims=keepdim)
+    lines = x.reshape(-1, x.shape[-1])
+    places = lines.argmax(1) if greatest else lines.argmin(1)
+    return x.reshape(-1)[places + np.arange(len(lines)) * x.shape[-1]].reshape(left(x, dims, keepdim))
 
 
 def widened(x: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from zoo.ops.dtypes import HALVES, float32, float64, int64
 from zoo.ops.op import OPS, Spec, structured
 from zoo.ops.reduce import total_dtype
 from zoo.ops.reduce_cpu import widened
-from zoo.ops.scan_cpu import is_long_line, running_sums
+from zoo.ops.scan_cpu import is_long_line, running_products, running_sums
 from zoo.ops.shape import filled
 
 
@@ -30,14 +30,18 @@ def backwards(x: np.ndarray, dim: int) -> np.ndarray:
     return x[(slice(None),) * dim + (slice(None, None, -1),)]
 
 
-def accumulate(op: str, ufunc, x: np.ndarray, dim: int, dtype) -> np.ndarray:
-    """A running sum or product in torch's dtype."""
+def accumulate(op: str, ufunc, x: np.ndarray, dim: int, dtype, reverse: bool = False) -> np.ndarray:
+    """A running sum or product in torch's dtype; reverse: from the end, of sums."""
     spec = total_spec(op, x, dim, dtype)
     if not x.ndim:
         return np.asarray(x, spec.dtype).copy()
     wide = float32 if spec.dtype in HALVES else spec.dtype
-    if ufunc is np.add and wide == float32 and is_long_line(x, dim):
-        return running_sums(x.astype(float32, copy=False)).astype(spec.dtype, copy=False)
+    if wide == float32 and is_long_line(x, dim):
+        x = x.astype(float32, copy=False)
+        y = running_sums(x, reverse) if ufunc is np.add else running_products(x)
+        return y.astype(spec.dtype, copy=False)
+    if reverse:
+        return backwards(accumulate(op, ufunc, backwards(x, dim % x.ndim), dim, dtype), dim % x.ndim)
     inner = float64 if wide == float32 else wide                  # one after the other: errors add up
     return ufunc.accumulate(x.astype(wide, copy=False), axis=dim, dtype=inner).astype(spec.dtype, copy=False)
 
@@ -66,11 +70,7 @@ class reverse_cumsum:
     def check(x, dim): return Spec(x.shape, x.dtype)
 
     def forward(x, dim):
-        wrap("reverse_cumsum", dim, x.ndim)
-        if not x.ndim:
-            return x
-        d = dim % x.ndim
-        return backwards(accumulate("reverse_cumsum", np.add, backwards(x, d), d, x.dtype), d)
+        return accumulate("reverse_cumsum", np.add, x, dim, x.dtype, True)
 
     def dx(dy, dim): return cumsum(dy, dim)
     def samples(rng): return draws(rng)

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from zoo.ops.compiled import rows_for
 from zoo.ops.pieces import PIECE, each, slices
 from zoo.ops.reduce_cpu import CHUNK, add_up, ones
 
@@ -43,29 +44,40 @@ def within(x: np.ndarray, low: float, high: float) -> bool:
 
 
 def softmax(e, x) -> None:
-    if x.shape[1] < 1 << 20 and within(x, -80, 60):        # every exp is a normal float32, and so is their sum
+    if fast := rows_for(e, x):
+        fast.softmax(e, x)
+    elif x.shape[1] < 1 << 20 and within(x, -80, 60):        # every exp is a normal float32, and so is their sum
         np.exp(x, out=e)
+        e *= 1 / total(e)
     else:
         np.subtract(x, np.maximum.reduce(x, axis=1, keepdims=True), out=e)
         np.exp(e, out=e)
-    e *= 1 / total(e)
+        e *= 1 / total(e)
 
 
 def log_softmax(z, x) -> None:
-    if x.shape[1] < 1 << 20 and within(x, -8, 8):          # the logarithm of the sum is not much larger than without x
+    if fast := rows_for(z, x):
+        fast.log_softmax(z, x, *np.empty((2, len(x)), x.dtype))
+    elif x.shape[1] < 1 << 20 and within(x, -8, 8):        # the logarithm of the sum is not much larger than without x
         np.subtract(x, np.log(total(np.exp(x))), out=z)
-        return
-    np.subtract(x, np.maximum.reduce(x, axis=1, keepdims=True), out=z)
-    z -= np.log(total(np.exp(z)))
+    else:
+        np.subtract(x, np.maximum.reduce(x, axis=1, keepdims=True), out=z)
+        z -= np.log(total(np.exp(z)))
 
 
 def softmax_grad(dx, dy, y) -> None:
+    if fast := rows_for(dx, dy, y):
+        fast.softmax_grad(dx, dy, y)
+        return
     np.multiply(dy, y, out=dx)
     np.subtract(dy, total(dx), out=dx)
     dx *= y
 
 
 def log_softmax_grad(dx, dy, y) -> None:
+    if fast := rows_for(dx, dy, y):
+        fast.log_softmax_grad(dx, dy, y)
+        return
     np.exp(y, out=dx)
     dx *= total(dy)
     np.subtract(dy, dx, out=dx)

@@ -17,6 +17,7 @@ from zoo.ops.dtypes import float32
 
 ENABLED = [True]                         # zoo.backends.cpu.numba
 SMALL = 1 << 13                          # elements below which NumPy has nearly done before a compiled function begins
+SHORTEST, LONGEST = 16, 4096             # columns of rows.py: a vector, and as many terms as a sum in float32 may have
 
 
 def compiled(name: str, *arrays: np.ndarray) -> ModuleType | None:
@@ -24,6 +25,16 @@ def compiled(name: str, *arrays: np.ndarray) -> ModuleType | None:
     if not ENABLED[0] or arrays[0].size < SMALL or any(a.dtype != float32 or not a.flags.aligned for a in arrays):
         return None
     return module(name)
+
+
+def rows_for(*arrays: np.ndarray) -> ModuleType | None:
+    """compiled("rows") for matrices without gaps of 16 to 4096 columns, or None."""
+    x = arrays[0]
+    if x.size < SMALL or x.ndim != 2 or not SHORTEST <= x.shape[1] <= LONGEST:
+        return None
+    if not all(a.flags.c_contiguous for a in arrays):
+        return None
+    return compiled("rows", *arrays)
 
 
 def available(name: str, size: int) -> bool:
