@@ -1,11 +1,13 @@
-"""Kernels of layer and group norm. Group norm runs on those of batch norm: a group is a channel there."""
+"""Kernels of layer, RMS and group norm. Group norm runs on those of batch norm: a group is a channel there."""
+import math
+
 import triton
 import triton.language as tl
 
 from zoo.ops import cuda
 from zoo.ops import norm_rows as contract
 from zoo.ops.cuda import DeviceArray
-from zoo.ops.norm_gpu import Layout, applied, combine, dense, moments, sums_of_gradient, wide_of
+from zoo.ops.norm_gpu import Layout, applied, combine, dense, dense_all, moments, sums_of_gradient, wide_of
 
 TILE = 2048                             # elements of one step
 ROW = 8192                              # up to this length layer_norm keeps a row in registers
@@ -76,20 +78,18 @@ def _rows_added(x: DeviceArray, shape: tuple) -> DeviceArray:
     return y
 
 
-def _no_gradients(input, shape: tuple):
-    """Gradients of an empty input."""
-    dtype = contract.statistics_dtype(input.dtype)
-    dx = cuda.empty(input.shape, input.dtype, input.device)
-    dweight, dbias = (cuda.empty(shape, dtype, input.device) for _ in range(2))
-    for v in (dweight, dbias):
+def no_gradients(input, *shapes: tuple):
+    """Gradients of an empty input, and of parameters of these shapes: zeros."""
+    affine = [cuda.empty(shape, contract.statistics_dtype(input.dtype), input.device) for shape in shapes]
+    for v in affine:
         cuda.fill_bytes(v)
-    return dx, dweight, dbias
+    return cuda.empty(input.shape, input.dtype, input.device), *affine
 
 
 def group_norm_grad(dy, input, num_groups, weight, eps):
     channels = input.shape[1]
     if not input.size:
-        return _no_gradients(input, (channels,))
+        return no_gradients(input, (channels,), (channels,))
     x, g = dense(input), dense(dy)
     layout, size, dtype = _by_channel(x), channels // num_groups, contract.statistics_dtype(x.dtype)
     mean, var = moments(x, _grouped(x, num_groups))
@@ -103,21 +103,23 @@ def group_norm_grad(dy, input, num_groups, weight, eps):
 
 
 @triton.jit(do_not_specialize=["R", "ND"])
-def normalize_rows(x, y, weight, bias, R, ND, eps: "fp64", DIV: tl.constexpr, WIDE: tl.constexpr, BR: tl.constexpr,  # noqa: F821
-                   BN: tl.constexpr):
+def normalize_rows(x, y, weight, bias, R, ND, eps: "fp64", CENTER: tl.constexpr, DIV: tl.constexpr,  # noqa: F821
+                   WIDE: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr):
     """x, y (R, N), N = ND*DIV; weight, bias (N,) or None. A row in registers if BN >= N, else read three times.
 
-    Grid: (ceil(R / BR),).
+    CENTER: about the mean, else (RMS norm) about 0. Grid: (ceil(R / BR),).
     """
     N = ND * DIV
     rr = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)
     rows = (rr < R)[:, None]
     base = rr[:, None] * N
-    total = tl.zeros((BR, BN), WIDE)
-    for j in range(0, N, BN):
-        i = (j + tl.arange(0, BN))[None, :]
-        total += tl.load(x + base + i, mask=rows & (i < N), other=0.0).to(WIDE)
-    mean = (tl.sum(total, 1) / N)[:, None]
+    mean = tl.zeros((BR, 1), WIDE)
+    if CENTER:
+        total = tl.zeros((BR, BN), WIDE)
+        for j in range(0, N, BN):
+            i = (j + tl.arange(0, BN))[None, :]
+            total += tl.load(x + base + i, mask=rows & (i < N), other=0.0).to(WIDE)
+        mean = (tl.sum(total, 1) / N)[:, None]
     total = tl.zeros((BR, BN), WIDE)
     missed = tl.zeros((BR, BN), WIDE)                # what rounding left of the mean, in its own small numbers
     for j in range(0, N, BN):
@@ -125,7 +127,8 @@ def normalize_rows(x, y, weight, bias, R, ND, eps: "fp64", DIV: tl.constexpr, WI
         inside = rows & (i < N)
         d = tl.where(inside, tl.load(x + base + i, mask=inside, other=0.0).to(WIDE) - mean, 0.0)
         total += d * d
-        missed += d
+        if CENTER:
+            missed += d
     rest = tl.sum(missed, 1) / N
     rstd = (1 / tl.sqrt(tl.sum(total, 1) / N - rest * rest + eps.to(WIDE)))[:, None]
     for j in range(0, N, BN):
@@ -140,11 +143,12 @@ def normalize_rows(x, y, weight, bias, R, ND, eps: "fp64", DIV: tl.constexpr, WI
 
 
 @triton.jit(do_not_specialize=["R", "ND", "ROWS"])
-def normalize_rows_grad(dy, x, weight, dx, dweight, dbias, R, ND, ROWS, eps: "fp64", DIV: tl.constexpr,  # noqa: F821
-                        WIDE: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr):
+def normalize_rows_grad(dy, x, weight, dx, dweight, dbias, R, ND, ROWS, eps: "fp64", CENTER: tl.constexpr,  # noqa: F821
+                        DIV: tl.constexpr, WIDE: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr):
     """dy, x, dx (R, N), N = ND*DIV <= BN; weight (N,) or None; dweight, dbias (parts, N): sums over ROWS rows each.
 
-    Grid: (ceil(R / ROWS),). Mean and deviation are worked out again: x is read anyway.
+    CENTER as in `normalize_rows`; without it dbias is None. Mean and deviation are worked out again: x is read anyway.
+    Grid: (ceil(R / ROWS),).
     """
     N = ND * DIV
     part = tl.program_id(0)
@@ -163,17 +167,24 @@ def normalize_rows_grad(dy, x, weight, dx, dweight, dbias, R, ND, ROWS, eps: "fp
         base = rr.to(tl.int64)[:, None] * N
         v = tl.load(x + base + i, mask=inside, other=0.0).to(WIDE)
         g = tl.load(dy + base + i, mask=inside, other=0.0).to(WIDE)
-        d = tl.where(inside, v - (tl.sum(v, 1) / N)[:, None], 0.0)
-        d = tl.where(inside, d - (tl.sum(d, 1) / N)[:, None], 0.0)
+        d = v
+        if CENTER:
+            d = tl.where(inside, v - (tl.sum(v, 1) / N)[:, None], 0.0)
+            d = tl.where(inside, d - (tl.sum(d, 1) / N)[:, None], 0.0)
         rstd = (1 / tl.sqrt(tl.sum(d * d, 1) / N + eps.to(WIDE)))[:, None]
         h = tl.where(inside, d * rstd, 0.0)                 # eps < 0 makes rstd of a masked row nan
         gw += g * h
-        gb += g
+        if CENTER:
+            gb += g
         g = g * w
-        out = rstd * (g - (tl.sum(g, 1) / N)[:, None] - h * (tl.sum(g * h, 1) / N)[:, None])
+        out = g - h * (tl.sum(g * h, 1) / N)[:, None]
+        if CENTER:
+            out -= (tl.sum(g, 1) / N)[:, None]
+        out *= rstd
         tl.store(dx + base + i, out.to(dx.dtype.element_ty), mask=inside)
     tl.store(dweight + part * N + i, tl.sum(gw, 0)[None, :], mask=columns)
-    tl.store(dbias + part * N + i, tl.sum(gb, 0)[None, :], mask=columns)
+    if CENTER:
+        tl.store(dbias + part * N + i, tl.sum(gb, 0)[None, :], mask=columns)
 
 
 def _divisor(n: int) -> int:
@@ -186,31 +197,37 @@ def _row_tile(width: int) -> dict:
     return dict(BR=max(1, min(32, TILE // bn)), BN=bn, DIV=_divisor(width), num_warps=8 if bn > 2048 else 4)
 
 
-def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
-    contract.layer_norm.check(input, normalized_shape, weight, bias, eps)
-    rows, _, width = contract.rows_of("layer_norm", input, normalized_shape)
+def normalized(input, width: int, weight, bias, eps: float, center: bool):
+    """Rows of so many elements of input, about their mean or about 0."""
     x, y = dense(input), cuda.empty(input.shape, input.dtype, input.device)
     if y.size:
-        tile = _row_tile(width)
-        weight, bias = (v if v is None else dense(v) for v in (weight, bias))
-        cuda.launch(normalize_rows, (-(-rows // tile["BR"]),), x, y, weight, bias, rows, width // tile["DIV"],
-                    float(eps), WIDE=wide_of(x.dtype), **tile)
+        tile, rows = _row_tile(width), x.size // width
+        cuda.launch(normalize_rows, (-(-rows // tile["BR"]),), x, y, *dense_all(weight, bias), rows,
+                    width // tile["DIV"], float(eps), CENTER=center, WIDE=wide_of(x.dtype), **tile)
     return y
 
 
-def layer_norm_grad(dy, input, normalized_shape, weight, eps):
-    rows, _, width = contract.rows_of("layer_norm", input, normalized_shape)
-    shape = tuple(normalized_shape)
-    if not input.size:
-        return _no_gradients(input, shape)
-    if width > ROW:
-        return contract.layer_norm_grad.decompose(dy, input, normalized_shape, weight, eps)
+def normalized_grad(dy, input, shape: tuple, width: int, weight, eps: float, center: bool) -> list:
+    """dinput, dweight and, about the mean, dbias, both of `shape`: `width` elements, at most ROW."""
     x, g, dx = dense(input), dense(dy), cuda.empty(input.shape, input.dtype, input.device)
-    tile = _row_tile(width)
+    tile, rows = _row_tile(width), x.size // width
     per = -(-rows // (264 * tile["BR"])) * tile["BR"]
     parts = -(-rows // per)
-    dweight, dbias = (cuda.empty((parts, width), contract.statistics_dtype(x.dtype), x.device) for _ in range(2))
-    weight = weight if weight is None else dense(weight)
-    cuda.launch(normalize_rows_grad, (parts,), g, x, weight, dx, dweight, dbias, rows,
-                width // tile["DIV"], per, float(eps), WIDE=wide_of(x.dtype), **tile)
-    return dx, _rows_added(dweight, shape), _rows_added(dbias, shape)
+    sums = [cuda.empty((parts, width), contract.statistics_dtype(x.dtype), x.device) for _ in range(1 + center)]
+    cuda.launch(normalize_rows_grad, (parts,), g, x, *dense_all(weight), dx, *(sums if center else (*sums, None)), rows,
+                width // tile["DIV"], per, float(eps), CENTER=center, WIDE=wide_of(x.dtype), **tile)
+    return [dx, *(_rows_added(v, shape) for v in sums)]
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    contract.layer_norm.check(input, normalized_shape, weight, bias, eps)
+    return normalized(input, math.prod(normalized_shape), weight, bias, eps, True)
+
+
+def layer_norm_grad(dy, input, normalized_shape, weight, eps):
+    width, shape = math.prod(normalized_shape), tuple(normalized_shape)
+    if not input.size:
+        return no_gradients(input, shape, shape)
+    if width > ROW:
+        return contract.layer_norm_grad.decompose(dy, input, normalized_shape, weight, eps)
+    return tuple(normalized_grad(dy, input, shape, width, weight, eps, True))

@@ -10,6 +10,7 @@ from zoo.ops.cuda import record
 from zoo.ops.dtypes import bfloat16, float16, float32, float64
 from zoo.ops.norm import batch_norm_eval, batch_norm_train, batch_norm_train_grad, statistics_dtype
 from zoo.ops.norm_act import batch_norm_act, batch_norm_act_grad, batch_norm_relu_grad
+from zoo.ops.norm_rms import rms_norm, rms_norm_grad
 
 pytestmark = pytest.mark.cuda
 SHAPES = [(3, 8, 5, 5), (5, 70, 3, 4), (9, 5, 4), (130, 12)]    # rows and channels: within a tile, beyond one, odd
@@ -135,3 +136,20 @@ def test_channels_stay_side_by_side(rng):
     assert y.strides == x.strides
     dx, _, _, dz = batch_norm_act_grad(x, x, None, y, mean, var, 1e-5, True)
     assert dx.strides == dz.strides == x.strides
+
+
+@pytest.mark.parametrize("rows, width", [(37, 24), (5, 1000), (3, 9001)])
+def test_rms_norm_is_one_launch_forward_and_two_backward(rows, width, rng):
+    """Rows in registers, odd ones, and rows too long for that, whose gradient is made of ops."""
+    x, dy = (rng.normal(size=(rows, width)).astype(np.float32) for _ in range(2))
+    weight = rng.uniform(0.5, 2, width).astype(np.float32)
+    compare(rms_norm, (x, (width,), weight, 1e-6), float32, 1)
+    compare(rms_norm_grad, (dy, x, (width,), weight, 1e-6), float32, width)
+    launches = []
+    with record.listening(lambda kernel, grid, arguments: launches.append(kernel)):
+        leaf = zoo.from_numpy(x).to("cuda").requires_grad_()
+        y = zoo.nn.functional.rms_norm(leaf, (width,), zoo.from_numpy(weight).to("cuda"))
+        assert len(launches) == 1
+        if width <= 8192:
+            y.backward(zoo.from_numpy(dy).to("cuda"))
+            assert len(launches) == 3

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from zoo.ops import norm_act
+from zoo.ops import norm_act, norm_rms
 from zoo.ops.dims import wrap
 from zoo.ops.errors import ArgumentError, ShapeError
 from zoo.ops.norm import batch_norm_eval, batch_norm_train, statistics_dtype
@@ -152,16 +152,10 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     eps is by default the distance from 1 to the next number of input's dtype.
     """
     shape = tuple(normalized_shape)
-    k = len(shape)
-    if not k or tuple(input.shape[-k:]) != shape or weight is not None and tuple(weight.shape) != shape:
-        raise ShapeError(f"rms_norm: wants an input that ends in {shape}, and such a weight, got {tuple(input.shape)}")
     dtype = statistics_dtype(input.dtype)
-    x = input if input.dtype == dtype else cast(input, dtype)
-    if eps is None:
-        eps = float(np.finfo(dtype).eps)
-    y = x * OPS["rsqrt"](OPS["mean"](x * x, tuple(range(-k, 0)), True) + eps)
-    y = y if weight is None else y * weight
-    return y if y.dtype == input.dtype else cast(y, input.dtype)
+    if weight is not None and weight.dtype not in (dtype, input.dtype):
+        weight = cast(weight, dtype)
+    return norm_rms.rms_norm(input, shape, weight, float(np.finfo(dtype).eps) if eps is None else eps)
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):

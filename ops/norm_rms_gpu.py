@@ -1,0 +1,19 @@
+"""RMS norm on the kernels of layer norm, which leave the mean out."""
+import math
+
+from zoo.ops import norm_rms as contract
+from zoo.ops.norm_rows_gpu import ROW, no_gradients, normalized, normalized_grad
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=1e-6):
+    contract.rms_norm.check(input, normalized_shape, weight, eps)
+    return normalized(input, math.prod(normalized_shape), weight, None, eps, False)
+
+
+def rms_norm_grad(dy, input, normalized_shape, weight, eps):
+    width, shape = math.prod(normalized_shape), tuple(normalized_shape)
+    if not input.size:
+        return no_gradients(input, shape)
+    if width > ROW:
+        return contract.rms_norm_grad.decompose(dy, input, normalized_shape, weight, eps)
+    return tuple(normalized_grad(dy, input, shape, width, weight, eps, False))
