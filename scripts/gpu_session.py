@@ -29,8 +29,9 @@ from limited import limited
 BENCH = ROOT / "scripts" / "bench"
 CARRIED = ROOT / ".gpu"                  # git ignores it
 COMMIT = CARRIED / "commit"
-LAUNCHES, CANDIDATES = CARRIED / "launches.jsonl", CARRIED / "candidates.jsonl"
-MOST = 24                                # candidates of a case
+LAUNCHES = CARRIED / "launches.jsonl"
+CANDIDATES = {kind: CARRIED / f"candidates-{kind}.jsonl" for kind in ("half", "tf32")}
+MOST = 12                                # candidates of a case: some 400 kernels to compile for each kind
 RESERVE = 15                             # seconds of the budget for the end: the archive, the verdicts
 MINIMUM = 15                             # seconds below which no step is begun
 SLOWER = 5 if INTERPRETING else 1        # the interpreter's limits
@@ -70,8 +71,9 @@ BENCHED = {"training": 200, "inference": 160, "gemm": 60, "conv": 120, "recurren
 SESSIONS = {
     "check": [MACHINE, checked("suite", 120), checked("ops", 150), checked("kernels", 150), checked("graphs", 60),
               checked("digits", 90), compiled("kernels-of-bench", LAUNCHES, 120)],
-    "tune": [MACHINE, compiled("candidates", CANDIDATES, 120), tuned("gemm", "half", 200, 7),
-             tuned("conv", "half", 260, 7), tuned("gemm", "tf32", 120, 4), tuned("conv", "tf32", 120, 3)],
+    "tune": [MACHINE, *(step for kind, limits in (("half", (110, 130, 190)), ("tf32", (90, 90, 120)))
+                        for step in (compiled(f"candidates-{kind}", CANDIDATES[kind], limits[0]),
+                                     tuned("gemm", kind, limits[1], 6), tuned("conv", kind, limits[2], 6)))],
     "bench": [MACHINE, compiled("kernels-of-bench", LAUNCHES, 90),
               *(checked(f"bench-{name}", limit) for name, limit in BENCHED.items())],
 }
@@ -91,7 +93,8 @@ def prepare() -> int:
     recorders = {
         LAUNCHES: [[BENCH / "gpu_section.py", "--library", "zoo", "--section", section, "--out", LAUNCHES, "--record"]
                    for section in SECTIONS],
-        CANDIDATES: [["-m", "zoo.ops.tune", "gemm", "conv", "--most", str(MOST), "--record", CANDIDATES]],
+        **{path: [["-m", "zoo.ops.tune", "gemm", "conv", "--kinds", kind, "--most", str(MOST), "--record", path]]
+           for kind, path in CANDIDATES.items()},
     }
     for path, commands in recorders.items():
         path.unlink(missing_ok=True)

@@ -144,7 +144,7 @@ def test_channels_last_parameters_are_stepped_without_a_copy(name):
     results = []
     for form in (zoo.contiguous_format, zoo.channels_last):
         p = nn.Parameter(start.clone().to(memory_format=form))
-        optimizer = getattr(optim, name)([p], lr=0.1, **options)
+        optimizer, found = getattr(optim, name)([p], lr=0.1, **options), []
         for g in grads[:2]:
             p.grad = zoo.tensor(g).cuda().to(memory_format=form)
             found = launches(optimizer.step)
