@@ -1,5 +1,7 @@
 """Attention in tiles of the matrix of weights: one kernel forward, two backward; the weights never leave the chip.
 
+The table of configs (gpu_configs) has the tile of each kernel: M queries, N keys, K the width of the widest head.
+
 Source: T. Dao, "FlashAttention-2", arXiv 2307.08691, sections 3.1 and 3.2; dropout's mask is drawn again by counter.
 """
 from typing import NamedTuple
@@ -8,10 +10,10 @@ import triton
 import triton.language as tl
 
 from zoo.ops import attention as contract
-from zoo.ops import cuda
+from zoo.ops import cuda, gpu_configs
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.layout_gpu import power_of_two
-from zoo.ops.matmul_gpu import kind_of
+from zoo.ops.matmul_gpu import divisor, kind_of
 from zoo.ops.norm_gpu import dense, wide_of
 from zoo.ops.random import scale_of, threshold
 from zoo.ops.random_gpu import four_words, stream_at
@@ -19,25 +21,16 @@ from zoo.ops.random_gpu import four_words, stream_at
 WIDEST = 512            # widths of heads above it run in other ops
 
 
-class Tile(NamedTuple):
-    """Queries and keys of a tile of weights, and how many warps work on it."""
-    BM: int
-    BN: int
-    num_warps: int
+# Sizes of every kind share a kernel; a mask's strides are specialised, since only what Triton knows to be dense is read
+# along neighbouring threads, in the gradients' transposed tiles too.
+NUMBERS = ["L", "S", "ED", "VD", "H", "seed", "offset", "cut"]
 
 
-# For each kind of arithmetic: (widest head, tiles of attend, grad_query, grad_key_value), the first that is wide
-# enough. Chosen by compiling for sm_80, 90, 100: no spilled register, but for 8 to 32 bytes in grad_key_value of heads
-# of 64 with a mask or dropout, on sm_80 and sm_100. Its scores lie transposed, and wgmma wants 64 rows. Not measured.
-TILES = {
-    "half": ((64, Tile(64, 64, 8), Tile(64, 32, 4), Tile(32, 64, 4)),
-             (128, Tile(64, 64, 8), Tile(64, 64, 8), Tile(32, 64, 8)),
-             (256, *(Tile(32, 32, 8),) * 3), (512, *(Tile(16, 16, 8),) * 3)),
-    "tf32": ((64, Tile(64, 64, 8), Tile(64, 32, 8), Tile(32, 64, 8)), (128, *(Tile(32, 32, 8),) * 3),
-             (512, *(Tile(16, 16, 8),) * 3)),
-    "ieee": ((64, *(Tile(32, 32, 8),) * 3), (512, *(Tile(16, 16, 8),) * 3)),
-    "double": ((32, *(Tile(32, 32, 8),) * 3), (512, *(Tile(16, 16, 8),) * 3)),
-}
+@triton.jit
+def place(COUNT, SIDE: tl.constexpr):
+    """(head, first row of this program's tile) of a grid (heads * ceil(COUNT / SIDE),)."""
+    tiles = tl.cdiv(COUNT, SIDE)
+    return tl.program_id(0) // tiles, tl.program_id(0) % tiles * SIDE
 
 
 @triton.jit
@@ -48,69 +41,104 @@ def tile(x, rows, columns, COUNT, WIDTH):
 
 
 @triton.jit
-def seen_scores(s, bias, z, m, n, L, S, H, strides, CAUSAL: tl.constexpr):
-    """s + bias of head z, -inf where nothing is seen: query m, key n, one of them a column and the other a row."""
-    seen = (m < L) & (n < S)
+def store_tile(x, values, rows, columns, COUNT, WIDTH):
+    """The inverse of `tile`."""
+    inside = (rows < COUNT)[:, None] & (columns < WIDTH)[None, :]
+    tl.store(x + (rows[:, None] * WIDTH + columns[None, :]), values.to(x.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def row_numbers(lse, means, first, rows, COUNT):
+    """Of rows of a head that begins at `first`: lse (heads, L), 0 where a row sees nothing, and means (heads, L)."""
+    most = tl.load(lse + first + rows, mask=rows < COUNT, other=0.0)
+    return tl.where(most == float("-inf"), 0.0, most), tl.load(means + first + rows, mask=rows < COUNT, other=0.0)
+
+
+@triton.jit
+def seen_scores(s, bias, z, m0, n0, m, n, L, S, H, strides, CAUSAL: tl.constexpr):
+    """s + bias of head z, -inf where nothing is seen: query m0 + m, key n0 + n; m a column and n a row, or turned.
+
+    64 bits only for the tile's origin: as offsets of all its elements they took 30 registers a thread.
+    """
+    seen = (m0 + m < L) & (n0 + n < S)
     if bias is not None:
-        first = bias + (z // H).to(tl.int64) * strides[0] + (z % H).to(tl.int64) * strides[1]
-        at = m.to(tl.int64) * strides[2] + n.to(tl.int64) * strides[3]
-        s += tl.load(first + at, mask=seen, other=0.0).to(s.dtype)
+        zero = z.to(tl.int64) * 0
+        first = (z // H + zero) * strides[0] + (z % H + zero) * strides[1]
+        first += (m0 + zero) * strides[2] + (n0 + zero) * strides[3]
+        s += tl.load(bias + first + (m * strides[2] + n * strides[3]), mask=seen, other=0.0).to(s.dtype)
     if CAUSAL:
-        seen = seen & (n <= m)
+        seen = seen & (n0 + n <= m0 + m)
     return tl.where(seen, s, float("-inf"))
 
 
 @triton.jit
-def dropped(x, z, m, n, L, S, seed, offset, cut, factor, DROP: tl.constexpr):
-    """x times dropout's factors: element (z, query m, key n) of a draw for (heads, L, S); x itself without dropout."""
-    if DROP:
-        element = (z.to(tl.int64) * L + m) * S + n
-        a, b, c, d = four_words(seed, offset, element // 4)
+def stays(word, cut):
+    """1 where a word's upper 24 bits reach the threshold of dropout; a byte each, as they are moved between threads."""
+    return (word >> 8 >= cut.to(tl.uint32)).to(tl.int8)
+
+
+@triton.jit
+def kept(z, m0, n0, L, S, seed, offset, cut, FOURS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    """Which weights dropout leaves of the tile [BM, BN] at query m0, key n0 of head z: a draw for (heads, L, S).
+
+    FOURS: 4 divides S. Then the four words of a Philox block belong to neighbours in a row, and are drawn once.
+    """
+    first = (z.to(tl.int64) * L + m0) * S + n0
+    m = tl.arange(0, BM)[:, None]
+    if FOURS:
+        block = first // 4 + (m * (S // 4) + tl.arange(0, BN // 4)[None, :])
+    else:
+        element = first + (m * S + tl.arange(0, BN)[None, :])
+        block = element // 4
+    a, b, c, d = four_words(seed, offset, block)
+    if FOURS:
+        even = tl.join(stays(a, cut), stays(c, cut))
+        return tl.join(even, tl.join(stays(b, cut), stays(d, cut))).reshape(BM, BN) != 0
+    else:
         word = element % 4
-        drawn = tl.where(word == 0, a, tl.where(word == 1, b, tl.where(word == 2, c, d)))
-        x *= tl.where((drawn >> 8).to(tl.int64) >= cut, factor.to(x.dtype), 0.0)
-    return x
+        return stays(tl.where(word == 0, a, tl.where(word == 1, b, tl.where(word == 2, c, d))), cut) != 0
 
 
-@triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
-def attend(q, k, v, bias, y, lse, L, S, E, V, H, strides, scale: "fp64", state, seed: "i64",  # noqa: F821
+@triton.jit(do_not_specialize=NUMBERS)
+def attend(q, k, v, bias, y, lse, L, S, ED, VD, H, strides, scale: "fp64", state, seed: "i64",  # noqa: F821
            offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr, DROP: tl.constexpr,  # noqa: F821
-           WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr,
-           BV: tl.constexpr):
+           FOURS: tl.constexpr, DIV: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr,
+           BN: tl.constexpr, BE: tl.constexpr, BV: tl.constexpr):
     """y (heads, L, V), lse (heads, L) from q (heads, L, E), k (heads, S, E), v (heads, S, V), heads = B * H.
 
-    bias (B, H, L, S) at `strides`, or None. Grid: (ceil(L / BM), heads).
+    bias (B, H, L, S) at `strides`, or None; E = ED*DIV, V = VD*DIV. Grid: (heads * ceil(L / BM),).
     """
-    z = tl.program_id(1)
-    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    E = ED * DIV
+    V = VD * DIV
+    z, m0 = place(L, BM)
+    m, n = tl.arange(0, BM), tl.arange(0, BN)
     re, rv = tl.arange(0, BE), tl.arange(0, BV)
     head = z.to(tl.int64)
     seed, offset = stream_at(state, seed, offset)
-    queries = tile(q + head * L * E, rm, re, L, E)
+    queries = tile(q + head * L * E, m0 + m, re, L, E)
     most = tl.full((BM,), float("-inf"), WIDE)
     total = tl.zeros((BM,), WIDE)
     out = tl.zeros((BM, BV), WIDE)
     end = S
     if CAUSAL:
-        end = tl.minimum(S, (tl.program_id(0) + 1) * BM)
-    for j in range(0, end, BN):
-        rn = j + tl.arange(0, BN)
-        keys = tile(k + head * S * E, rn, re, S, E)
+        end = tl.minimum(S, m0 + BM)
+    for n0 in range(0, end, BN):
+        keys = tile(k + head * S * E, n0 + n, re, S, E)
         s = tl.dot(queries, tl.trans(keys), input_precision=PRECISION, out_dtype=WIDE) * scale.to(WIDE)
-        s = seen_scores(s, bias, z, rm[:, None], rn[None, :], L, S, H, strides, CAUSAL)
+        s = seen_scores(s, bias, z, m0, n0, m[:, None], n[None, :], L, S, H, strides, CAUSAL)
         up = tl.maximum(most, tl.max(s, 1))
         safe = tl.where(up == float("-inf"), 0.0, up)
         w = tl.exp(s - safe[:, None])
         shrink = tl.exp(most - safe)
         total = total * shrink + tl.sum(w, 1)
-        w = dropped(w, z, rm[:, None], rn[None, :], L, S, seed, offset, cut, factor, DROP)
-        values = tile(v + head * S * V, rn, rv, S, V)
+        if DROP:
+            w = tl.where(kept(z, m0, n0, L, S, seed, offset, cut, FOURS, BM, BN), w * factor.to(WIDE), 0.0)
+        values = tile(v + head * S * V, n0 + n, rv, S, V)
         out = tl.dot(w.to(values.dtype), values, out * shrink[:, None], input_precision=PRECISION, out_dtype=WIDE)
         most = up
     out = out / tl.where(total == 0, 1.0, total)[:, None]
-    inside = (rm < L)[:, None] & (rv < V)[None, :]
-    tl.store(y + (head * L + rm)[:, None] * V + rv[None, :], out.to(y.dtype.element_ty), mask=inside)
-    tl.store(lse + head * L + rm, tl.where(total == 0, float("-inf"), most + tl.log(total)), mask=rm < L)
+    store_tile(y + head * L * V, out, m0 + m, rv, L, V)
+    tl.store(lse + head * L + m0 + m, tl.where(total == 0, float("-inf"), most + tl.log(total)), mask=m0 + m < L)
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -125,86 +153,85 @@ def row_products(x, y, sums, rows, V, BM: tl.constexpr, BV: tl.constexpr):
     tl.store(sums + rm, tl.sum(products, 1), mask=rm < rows)
 
 
-@triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
-def grad_query(q, k, v, bias, lse, dy, means, dq, dscores, L, S, E, V, H, strides, scale: "fp64", state,  # noqa: F821
+@triton.jit(do_not_specialize=NUMBERS)
+def grad_query(q, k, v, bias, lse, dy, means, dq, dscores, L, S, ED, VD, H, strides, scale: "fp64", state,  # noqa: F821
                seed: "i64", offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr,  # noqa: F821
-               DROP: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-               BE: tl.constexpr, BV: tl.constexpr):
+               DROP: tl.constexpr, FOURS: tl.constexpr, DIV: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
+               BM: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr, BV: tl.constexpr):
     """dq (heads, L, E), and dscores (heads, L, S) unless None; dy as y, means (heads, L) the row sums of dy * y.
 
-    The others as `attend`. Grid: (ceil(L / BM), heads).
+    The others as `attend`. Grid: (heads * ceil(L / BM),).
     """
-    z = tl.program_id(1)
-    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    E = ED * DIV
+    V = VD * DIV
+    z, m0 = place(L, BM)
+    m, n = tl.arange(0, BM), tl.arange(0, BN)
     re, rv = tl.arange(0, BE), tl.arange(0, BV)
     head = z.to(tl.int64)
     seed, offset = stream_at(state, seed, offset)
-    queries = tile(q + head * L * E, rm, re, L, E)
-    g = tile(dy + head * L * V, rm, rv, L, V)
-    most = tl.load(lse + head * L + rm, mask=rm < L, other=0.0)
-    most = tl.where(most == float("-inf"), 0.0, most)
-    mean = tl.load(means + head * L + rm, mask=rm < L, other=0.0)
+    queries = tile(q + head * L * E, m0 + m, re, L, E)
+    g = tile(dy + head * L * V, m0 + m, rv, L, V)
+    most, mean = row_numbers(lse, means, head * L, m0 + m, L)
     total = tl.zeros((BM, BE), WIDE)
     end = S
     if CAUSAL:
-        end = tl.minimum(S, (tl.program_id(0) + 1) * BM)
-    for j in range(0, end, BN):
-        rn = j + tl.arange(0, BN)
-        keys = tile(k + head * S * E, rn, re, S, E)
-        values = tile(v + head * S * V, rn, rv, S, V)
-        s = tl.dot(queries, tl.trans(keys), input_precision=PRECISION, out_dtype=WIDE) * scale.to(WIDE)
-        w = tl.exp(seen_scores(s, bias, z, rm[:, None], rn[None, :], L, S, H, strides, CAUSAL) - most[:, None])
+        end = tl.minimum(S, m0 + BM)
+    for n0 in range(0, end, BN):
+        values = tile(v + head * S * V, n0 + n, rv, S, V)
         dw = tl.dot(g, tl.trans(values), input_precision=PRECISION, out_dtype=WIDE)
-        dw = dropped(dw, z, rm[:, None], rn[None, :], L, S, seed, offset, cut, factor, DROP)
-        ds = w * (dw - mean[:, None])
+        if DROP:
+            dw = tl.where(kept(z, m0, n0, L, S, seed, offset, cut, FOURS, BM, BN), dw * factor.to(WIDE), 0.0)
+        keys = tile(k + head * S * E, n0 + n, re, S, E)
+        s = tl.dot(queries, tl.trans(keys), input_precision=PRECISION, out_dtype=WIDE) * scale.to(WIDE)
+        s = seen_scores(s, bias, z, m0, n0, m[:, None], n[None, :], L, S, H, strides, CAUSAL)
+        ds = tl.exp(s - most[:, None]) * (dw - mean[:, None])
         if dscores is not None:
-            inside = (rm < L)[:, None] & (rn < S)[None, :]
-            tl.store(dscores + (head * L + rm)[:, None] * S + rn[None, :], ds, mask=inside)
+            inside = (m0 + m < L)[:, None] & (n0 + n < S)[None, :]
+            tl.store(dscores + (head * L + m0) * S + n0 + (m[:, None] * S + n[None, :]), ds, mask=inside)
         total = tl.dot(ds.to(keys.dtype), keys, total, input_precision=PRECISION, out_dtype=WIDE)
-    inside = (rm < L)[:, None] & (re < E)[None, :]
-    total = total * scale.to(WIDE)
-    tl.store(dq + (head * L + rm)[:, None] * E + re[None, :], total.to(dq.dtype.element_ty), mask=inside)
+    store_tile(dq + head * L * E, total * scale.to(WIDE), m0 + m, re, L, E)
 
 
-@triton.jit(do_not_specialize=["L", "S", "H", "strides", "seed", "offset", "cut"])
-def grad_key_value(q, k, v, bias, lse, dy, means, dk, dv, L, S, E, V, H, strides, scale: "fp64", state,  # noqa: F821
+@triton.jit(do_not_specialize=NUMBERS)
+def grad_key_value(q, k, v, bias, lse, dy, means, dk, dv, L, S, ED, VD, H, strides, scale: "fp64", state,  # noqa: F821
                    seed: "i64", offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr,  # noqa: F821
-                   DROP: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr,
-                   BN: tl.constexpr, BE: tl.constexpr, BV: tl.constexpr):
-    """dk (heads, S, E), dv (heads, S, V); the others as `grad_query`. Grid: (ceil(S / BN), heads).
+                   DROP: tl.constexpr, FOURS: tl.constexpr, DIV: tl.constexpr, WIDE: tl.constexpr,
+                   PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr, BV: tl.constexpr):
+    """dk (heads, S, E), dv (heads, S, V); the others as `grad_query`. Grid: (heads * ceil(S / BN),).
 
     Tiles of scores lie transposed, keys down and queries across: so they are left operands of the sums as they are.
     """
-    z = tl.program_id(1)
-    rn = tl.program_id(0) * BN + tl.arange(0, BN)
+    E = ED * DIV
+    V = VD * DIV
+    z, n0 = place(S, BN)
+    m, n = tl.arange(0, BM), tl.arange(0, BN)
     re, rv = tl.arange(0, BE), tl.arange(0, BV)
     head = z.to(tl.int64)
     seed, offset = stream_at(state, seed, offset)
-    keys = tile(k + head * S * E, rn, re, S, E)
-    values = tile(v + head * S * V, rn, rv, S, V)
+    keys = tile(k + head * S * E, n0 + n, re, S, E)
+    values = tile(v + head * S * V, n0 + n, rv, S, V)
     total_k = tl.zeros((BN, BE), WIDE)
     total_v = tl.zeros((BN, BV), WIDE)
     begin = 0
     if CAUSAL:
-        begin = tl.program_id(0) * BN // BM * BM
-    for i in range(begin, L, BM):
-        rm = i + tl.arange(0, BM)
-        queries = tile(q + head * L * E, rm, re, L, E)
-        g = tile(dy + head * L * V, rm, rv, L, V)
-        most = tl.load(lse + head * L + rm, mask=rm < L, other=0.0)
-        most = tl.where(most == float("-inf"), 0.0, most)
+        begin = n0 // BM * BM
+    for m0 in range(begin, L, BM):
+        queries = tile(q + head * L * E, m0 + m, re, L, E)
+        most, mean = row_numbers(lse, means, head * L, m0 + m, L)
         s = tl.dot(keys, tl.trans(queries), input_precision=PRECISION, out_dtype=WIDE) * scale.to(WIDE)
-        w = tl.exp(seen_scores(s, bias, z, rm[None, :], rn[:, None], L, S, H, strides, CAUSAL) - most[None, :])
-        kept = dropped(w, z, rm[None, :], rn[:, None], L, S, seed, offset, cut, factor, DROP)
-        total_v = tl.dot(kept.to(g.dtype), g, total_v, input_precision=PRECISION, out_dtype=WIDE)
+        s = seen_scores(s, bias, z, m0, n0, m[None, :], n[:, None], L, S, H, strides, CAUSAL)
+        w = tl.exp(s - most[None, :])
+        drawn = w
+        if DROP:
+            stay = tl.trans(kept(z, m0, n0, L, S, seed, offset, cut, FOURS, BM, BN))
+            drawn = tl.where(stay, w * factor.to(WIDE), 0.0)
+        g = tile(dy + head * L * V, m0 + m, rv, L, V)
+        total_v = tl.dot(drawn.to(g.dtype), g, total_v, input_precision=PRECISION, out_dtype=WIDE)
         dw = tl.dot(values, tl.trans(g), input_precision=PRECISION, out_dtype=WIDE)
-        mean = tl.load(means + head * L + rm, mask=rm < L, other=0.0)
-        ds = kept * dw - w * mean[None, :]
+        ds = drawn * dw - w * mean[None, :]
         total_k = tl.dot(ds.to(queries.dtype), queries, total_k, input_precision=PRECISION, out_dtype=WIDE)
-    total_k = total_k * scale.to(WIDE)
-    at = (head * S + rn)[:, None]
-    tl.store(dk + at * E + re[None, :], total_k.to(dk.dtype.element_ty), mask=(rn < S)[:, None] & (re < E)[None, :])
-    tl.store(dv + at * V + rv[None, :], total_v.to(dv.dtype.element_ty), mask=(rn < S)[:, None] & (rv < V)[None, :])
+    store_tile(dk + head * S * E, total_k * scale.to(WIDE), n0 + n, re, S, E)
+    store_tile(dv + head * S * V, total_v, n0 + n, rv, S, V)
 
 
 class Sizes(NamedTuple):
@@ -226,22 +253,26 @@ def _kind_of(dtype) -> str:
     return "ieee" if kind == "tf32x3" else kind             # three products of every tile would not fit the registers
 
 
-def _tiles(dtype, constants: dict) -> list[dict]:
-    """The constants of attend, grad_query and grad_key_value: which tile each of them works on."""
+def _tile_of(op: str, query: DeviceArray, bias, sizes: Sizes, constants: dict) -> dict:
+    """The constants of one of the kernels, with the tile that the table of configs has for it."""
+    tags = () if constants["DROP"] or bias is not None else ("plain",)
     widest = max(constants["BE"], constants["BV"])
-    tiles = next(tiles for most, *tiles in TILES[_kind_of(dtype)] if widest <= most)
-    return [constants | tile._asdict() for tile in tiles]
+    config = gpu_configs.choose(op, _kind_of(query.dtype), sizes.L, sizes.S, widest, sizes.heads, tags)
+    return constants | dict(BM=config.BM, BN=config.BN, num_warps=config.num_warps, num_stages=config.num_stages)
 
 
 def _common(query, bias, sizes: Sizes, causal, scale, p, seed, offset) -> tuple[tuple, dict]:
     """The arguments and constants that all kernels share, after the arrays."""
     be, bv = (max(16, power_of_two(n)) for n in (sizes.E, sizes.V))
+    div = divisor(16 // query.itemsize, sizes.E, sizes.V)
     strides = (0,) * 4 if bias is None else tuple(
         0 if n == 1 else stride for n, stride in zip(bias.shape, bias.strides, strict=True))
     drawn = cuda.random_state(seed, offset) if p else (None, 0, 0)
-    numbers = (*sizes[1:], query.shape[1], strides, float(scale), *drawn, threshold(p), float(scale_of(p)))
+    numbers = (sizes.L, sizes.S, sizes.E // div, sizes.V // div, query.shape[1], strides, float(scale), *drawn,
+               threshold(p), float(scale_of(p)))
     precision = "tf32" if _kind_of(query.dtype) == "tf32" else "ieee"
-    return numbers, dict(CAUSAL=bool(causal), DROP=p > 0, WIDE=wide_of(query.dtype), PRECISION=precision, BE=be, BV=bv)
+    return numbers, dict(CAUSAL=bool(causal), DROP=p > 0, FOURS=p > 0 and sizes.S % 4 == 0, DIV=div,
+                         WIDE=wide_of(query.dtype), PRECISION=precision, BE=be, BV=bv)
 
 
 def attention(query, key, value, bias, causal, scale, p, seed, offset):
@@ -253,8 +284,8 @@ def attention(query, key, value, bias, causal, scale, p, seed, offset):
     if lse.size:
         q, k, v = map(dense, (query, key, value))
         numbers, constants = _common(q, bias, sizes, causal, scale, p, seed, offset)
-        how, _, _ = _tiles(q.dtype, constants)
-        cuda.launch(attend, (-(-sizes.L // how["BM"]), sizes.heads), q, k, v, bias, y, lse, *numbers, **how)
+        how = _tile_of("attend", q, bias, sizes, constants)
+        cuda.launch(attend, (sizes.heads * -(-sizes.L // how["BM"]),), q, k, v, bias, y, lse, *numbers, **how)
     return y, lse
 
 
@@ -274,9 +305,9 @@ def attention_grad(dy, query, key, value, bias, y, lse, causal, scale, p, seed, 
     means = cuda.empty(lse.shape, lse.dtype, q.device)
     cuda.launch(row_products, (-(-lse.size // 16),), g, y, means, lse.size, sizes.V, BM=16, BV=constants["BV"])
     known = q, k, v, bias, lse, g, means
-    _, rows, columns = _tiles(q.dtype, constants)
-    cuda.launch(grad_query, (-(-sizes.L // rows["BM"]), sizes.heads), *known, dq, dscores, *numbers, **rows)
-    cuda.launch(grad_key_value, (-(-sizes.S // columns["BN"]), sizes.heads), *known, dk, dv, *numbers, **columns)
+    rows, columns = (_tile_of(op, q, bias, sizes, constants) for op in ("grad_query", "grad_key_value"))
+    cuda.launch(grad_query, (sizes.heads * -(-sizes.L // rows["BM"]),), *known, dq, dscores, *numbers, **rows)
+    cuda.launch(grad_key_value, (sizes.heads * -(-sizes.S // columns["BN"]),), *known, dk, dv, *numbers, **columns)
     dbias = cuda.empty((0,), q.dtype, q.device) if dscores is None else contract.cast(
         contract.sum_to(dscores, tuple(bias.shape)), q.dtype)
     return dq, dk, dv, dbias

@@ -5,7 +5,8 @@ row strides arrive divided by known powers of two (DM, DN, DK) and are multiplie
 Partial products lie in scratch memory and are added in a fixed order: no atomics, and the same bits in every run.
 
 Shared by all: a (M, K), row stride LDA*DK, or lying as (K, M), row stride LDA*DM (TA); b (K, N), row stride LDB*DN, or
-lying as (N, K), row stride LDB*DK (TB); M = MD*DM, N = ND*DN, K = KD*DK. STAGES with operands: epilogue_gpu.py.
+lying as (N, K), row stride LDB*DK (TB); M = MD*DM, N = ND*DN, K = KD*DK. SHORT (of a, of b): by how much an operand's
+K is less, where the other was padded with zeros (`along_k`). STAGES with operands: epilogue_gpu.py.
 Source of stream-K: M. Osama et al., "Stream-K", arXiv 2301.03598.
 """
 import triton
@@ -48,9 +49,9 @@ def strides_of(LDA, LDB, TA: tl.constexpr, TB: tl.constexpr, DM: tl.constexpr, D
 
 
 @triton.jit
-def sum_of_products(a, b, pm, pn, k0, steps, M, N, K, sam, sak, sbk, sbn, EVEN_K: tl.constexpr, EVEN_MN: tl.constexpr,
-                    DOT: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-                    BK: tl.constexpr):
+def sum_of_products(a, b, pm, pn, k0, steps, M, N, K, sam, sak, sbk, sbn, SHORT: tl.constexpr, EVEN_K: tl.constexpr,
+                    EVEN_MN: tl.constexpr, DOT: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr,
+                    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """Tile (pm, pn) of a @ b, summed over `steps` blocks of BK from k0 on, [BM, BN] in ACC.
 
     EVEN_K: BK divides K; EVEN_MN: BM divides M and BN divides N. DOT: tensor cores or FMA of floats, else integer sums.
@@ -72,9 +73,8 @@ def sum_of_products(a, b, pm, pn, k0, steps, M, N, K, sam, sak, sbk, sbn, EVEN_K
             x = tl.load(pa, mask=inside_m, other=0)
             y = tl.load(pb, mask=inside_n, other=0)
         else:
-            inside_k = rk + k * BK < K
-            x = tl.load(pa, mask=inside_m & inside_k[None, :], other=0)
-            y = tl.load(pb, mask=inside_k[:, None] & inside_n, other=0)
+            x = tl.load(pa, mask=inside_m & (rk + k * BK < K - SHORT[0])[None, :], other=0)
+            y = tl.load(pb, mask=(rk + k * BK < K - SHORT[1])[:, None] & inside_n, other=0)
         if DOT:
             acc = tl.dot(x, y, acc, input_precision=PRECISION, out_dtype=ACC)
         else:
@@ -107,9 +107,9 @@ def finish(acc, c, z, pm, pn, M, N, STAGES: tl.constexpr, operands, EVEN_MN: tl.
 @triton.jit(do_not_specialize=[*SIZES, "sizes", "steps"])
 def gemm(a, b, c, operands, MD, ND, KD, LDA, LDB, sizes, sa, sb, steps,
          TA: tl.constexpr, TB: tl.constexpr, DM: tl.constexpr, DN: tl.constexpr, DK: tl.constexpr, DIMS: tl.constexpr,
-         SPLIT: tl.constexpr, EVEN_K: tl.constexpr, EVEN_MN: tl.constexpr, DOT: tl.constexpr, ACC: tl.constexpr,
-         PRECISION: tl.constexpr, STAGES: tl.constexpr, SWAP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-         BK: tl.constexpr, GROUP: tl.constexpr):
+         SPLIT: tl.constexpr, SHORT: tl.constexpr, EVEN_K: tl.constexpr, EVEN_MN: tl.constexpr, DOT: tl.constexpr,
+         ACC: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr, SWAP: tl.constexpr, BM: tl.constexpr,
+         BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
     """c[z] = a[z] @ b[z] through STAGES, or its transpose where SWAP (then a, b are the transposed operands).
 
     c (batch, M, N) dense, or (batch, N, M) where SWAP; with SPLIT > 1 the partial products (SPLIT, M, N). Batch
@@ -128,8 +128,8 @@ def gemm(a, b, c, operands, MD, ND, KD, LDA, LDB, sizes, sa, sb, steps,
     a += batch_offset(base, sizes, sa, DIMS)
     b += batch_offset(base, sizes, sb, DIMS)
     count = tl.minimum(steps, tl.cdiv(K, BK) - first)
-    acc = sum_of_products(a, b, pm, pn, first * BK, count, M, N, K, sam, sak, sbk, sbn, EVEN_K, EVEN_MN, DOT, ACC,
-                          PRECISION, BM, BN, BK)
+    acc = sum_of_products(a, b, pm, pn, first * BK, count, M, N, K, sam, sak, sbk, sbn, SHORT, EVEN_K, EVEN_MN,
+                          DOT, ACC, PRECISION, BM, BN, BK)
     if SWAP:
         finish(tl.trans(acc), c, z, pn, pm, N, M, STAGES, operands, EVEN_MN)
     else:
@@ -158,8 +158,9 @@ def add_parts(parts, c, operands, M, ND, SPLIT, DN: tl.constexpr, STAGES: tl.con
 @triton.jit(do_not_specialize=[*SIZES, "whole"])
 def gemm_stream(a, b, c, parts, operands, MD, ND, KD, LDA, LDB, whole,
                 TA: tl.constexpr, TB: tl.constexpr, DM: tl.constexpr, DN: tl.constexpr, DK: tl.constexpr,
-                EVEN_K: tl.constexpr, EVEN_MN: tl.constexpr, ACC: tl.constexpr, PRECISION: tl.constexpr,
-                STAGES: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
+                SHORT: tl.constexpr, EVEN_K: tl.constexpr, EVEN_MN: tl.constexpr, ACC: tl.constexpr,
+                PRECISION: tl.constexpr, STAGES: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+                GROUP: tl.constexpr):
     """c (M, N) dense = a @ b through STAGES, the steps of the last tiles cut evenly over the programs (stream-K).
 
     The first `whole` tiles, a multiple of the programs, are taken in turn. Of the others' steps, lying one tile after
@@ -183,8 +184,8 @@ def gemm_stream(a, b, c, parts, operands, MD, ND, KD, LDA, LDB, whole,
         k0 = tl.where(ahead > 0, 0, at % steps)
         count = tl.where(ahead > 0, steps, tl.minimum(steps - k0, end - at))
         pm, pn = tile_of(t, M, N, BM, BN, GROUP)
-        acc = sum_of_products(a, b, pm, pn, k0 * BK, count, M, N, K, sam, sak, sbk, sbn, EVEN_K, EVEN_MN, True, ACC,
-                              PRECISION, BM, BN, BK)
+        acc = sum_of_products(a, b, pm, pn, k0 * BK, count, M, N, K, sam, sak, sbk, sbn, SHORT, EVEN_K, EVEN_MN,
+                              True, ACC, PRECISION, BM, BN, BK)
         if count == steps:
             finish(acc, c, p * 0, pm, pn, M, N, STAGES, operands, EVEN_MN)
         else:
@@ -217,6 +218,20 @@ def add_stretches(parts, c, operands, MD, ND, steps, whole, programs, DM: tl.con
         finish(acc, c, r * 0, pm * (BM // ROWS) + tl.program_id(1), pn, M, N, STAGES, operands, False)
 
 
+@triton.jit(do_not_specialize=["R", "K", "STRIDE", "KD"])
+def along_k(x, y, R, K, STRIDE, KD, TURNED: tl.constexpr, DIV: tl.constexpr, BR: tl.constexpr, BK: tl.constexpr):
+    """y (R, KD*DIV) dense = x (R, K) and zeros behind it; x has row stride STRIDE, or lies as (K, R) if TURNED.
+
+    Grid: (ceil(R / BR), ceil(KD*DIV / BK)).
+    """
+    width = KD * DIV
+    r = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)[:, None]
+    k = tl.program_id(1) * BK + tl.arange(0, BK)[None, :]
+    at = k.to(tl.int64) * STRIDE + r if TURNED else r * STRIDE + k
+    values = tl.load(x + at, mask=(r < R) & (k < K), other=0)
+    tl.store(y + r * width + k, values, mask=(r < R) & (k < width))
+
+
 @triton.jit
 def load_operand(x, row, column, TURNED: tl.constexpr):
     """The block at (row, column) of a matrix behind a descriptor, which describes its transpose if TURNED."""
@@ -229,26 +244,28 @@ def load_operand(x, row, column, TURNED: tl.constexpr):
 @triton.jit(do_not_specialize=SIZES)
 def gemm_tma(a, b, c, operands, MD, ND, KD, LDA, LDB,
              TA: tl.constexpr, TB: tl.constexpr, DM: tl.constexpr, DN: tl.constexpr, DK: tl.constexpr,
-             PRECISION: tl.constexpr, STAGES: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-             GROUP: tl.constexpr, SUB: tl.constexpr, FLATTEN: tl.constexpr, WS: tl.constexpr):
+             SHORT: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+             BK: tl.constexpr, GROUP: tl.constexpr, SUB: tl.constexpr, FLATTEN: tl.constexpr, WS: tl.constexpr):
     """c (M, N) dense = a @ b through STAGES: persistent programs, blocks copied by the tensor memory accelerator.
 
-    Addresses and row strides are multiples of 16 bytes. What lies outside is read as 0 and not written. SUB: a tile is
-    stored in that many stripes of columns, which need less shared memory. FLATTEN: the next tile's first blocks are
-    fetched while this one is stored. WS: one warp group fetches, the others multiply. Grid: (programs,).
+    Addresses and row strides of a and b are multiples of 16 bytes, with SUB > 0 of c too. What lies outside is read as
+    0 and not written. SUB: a tile is stored in that many stripes of columns, which need less shared memory; with 0 by
+    its threads, whatever the length of a row. FLATTEN: the next tile's first blocks are fetched while this one is
+    stored. WS: one warp group fetches, the others multiply. Grid: (programs,).
     """
     M = MD * DM
     N = ND * DN
     K = KD * DK
     if TA:
-        xs = tl.make_tensor_descriptor(a, [K, M], [LDA * DM, 1], [BK, BM])
+        xs = tl.make_tensor_descriptor(a, [K - SHORT[0], M], [LDA * DM, 1], [BK, BM])
     else:
-        xs = tl.make_tensor_descriptor(a, [M, K], [LDA * DK, 1], [BM, BK])
+        xs = tl.make_tensor_descriptor(a, [M, K - SHORT[0]], [LDA * DK, 1], [BM, BK])
     if TB:
-        ys = tl.make_tensor_descriptor(b, [N, K], [LDB * DK, 1], [BN, BK])
+        ys = tl.make_tensor_descriptor(b, [N, K - SHORT[1]], [LDB * DK, 1], [BN, BK])
     else:
-        ys = tl.make_tensor_descriptor(b, [K, N], [LDB * DN, 1], [BK, BN])
-    out = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN // SUB])
+        ys = tl.make_tensor_descriptor(b, [K - SHORT[1], N], [LDB * DN, 1], [BK, BN])
+    if SUB > 0:
+        out = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN // SUB])
     tiles = tl.cdiv(M, BM) * tl.cdiv(N, BN)
     for t in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN, warp_specialize=WS):
         pm, pn = tile_of(t, M, N, BM, BN, GROUP)
@@ -259,7 +276,9 @@ def gemm_tma(a, b, c, operands, MD, ND, KD, LDA, LDB,
             acc = tl.dot(x, y, acc, input_precision=PRECISION)
         rows = (pm * BM).to(tl.int64) * N + tl.arange(0, BM) * N
         inside_m = pm * BM + tl.arange(0, BM) < M
-        if SUB == 1:
+        if SUB == 0:
+            finish(acc, c, pm * 0, pm, pn, M, N, STAGES, operands, False)
+        elif SUB == 1:
             rn = pn * BN + tl.arange(0, BN)
             acc = through(acc, STAGES, operands, rows, rn, inside_m, rn < N)
             out.store([pm * BM, pn * BN], acc.to(c.dtype.element_ty))

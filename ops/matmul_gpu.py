@@ -26,7 +26,7 @@ from zoo.ops.epilogue_gpu import (
     scale_by,
     stages_of,
 )
-from zoo.ops.gemm_gpu import add_parts, add_stretches, gemm, gemm_stream, gemm_tma
+from zoo.ops.gemm_gpu import add_parts, add_stretches, along_k, gemm, gemm_stream, gemm_tma
 from zoo.ops.gpu_configs import Config
 from zoo.ops.op import OPS
 from zoo.ops.pointwise_gpu import contiguous_copy, jitted
@@ -36,6 +36,11 @@ PROGRAMS = 264              # enough to fill a GPU of 132 multiprocessors twice:
 # (17 MB through the L2 cache, 3 us, at 0.33 us a step). It has to save more steps than that. Predicted, not measured.
 STREAM_GAIN = 32
 ROWS, COLUMNS = 16, 128     # of the block in which partial products are added: 16 numbers a thread
+# Halves whose rows are of odd length are loaded one by one: 32 a clock, about half of what the tensor cores of an H100
+# take, and not asynchronously. A copy with aligned rows reads and writes 4 bytes an element once, at 4.8 TB/s in the
+# time of about 400 FLOPs at the speed gained: it pays for as many columns, and if it outlasts its own launch (2.5 us).
+# Predicted, not measured.
+ALIGNED = 512, 1 << 22      # columns of the other operand, elements of this one
 FEW = 32                    # rows up to which the transposed product is computed: wgmma takes 64 rows, but 8 columns
 
 
@@ -63,8 +68,11 @@ def divisor(limit: int, *values: int) -> int:
 
 
 class Layout(NamedTuple):
-    """How a matrix (..., rows, columns) is read: after a copy? transposed? stride of the other dimension; its batch."""
-    copied: bool
+    """How a matrix (..., rows, columns) is read: after a copy? transposed? stride of the other dimension; its batch.
+
+    copied: 0, 1 contiguous, or the length to which rows along K are padded with zeros.
+    """
+    copied: int
     turned: bool
     stride: int
     sizes: tuple
@@ -77,11 +85,11 @@ def _layout(shape: tuple, strides: tuple) -> Layout:
     (m, k), (sm, sk) = shape[-2:], strides[-2:]
     batch = tuple(0 if n == 1 else s for n, s in zip(shape[:-2], strides[:-2], strict=True))
     if sk == 1 or k == 1:
-        return Layout(False, False, sm if m > 1 else k, shape[:-2], batch)
+        return Layout(0, False, sm if m > 1 else k, shape[:-2], batch)
     if sm == 1 or m == 1:
-        return Layout(False, True, sk, shape[:-2], batch)
+        return Layout(0, True, sk, shape[:-2], batch)
     dense = cuda.contiguous_strides(shape)
-    return Layout(True, False, k, shape[:-2], tuple(0 if n == 1 else s for n, s in zip(shape, dense, strict=True))[:-2])
+    return Layout(1, False, k, shape[:-2], tuple(0 if n == 1 else s for n, s in zip(shape, dense, strict=True))[:-2])
 
 
 def _merged(x: Layout, y: Layout) -> tuple[tuple, tuple, tuple]:
@@ -121,13 +129,29 @@ class Problem(NamedTuple):
     out: object
     kind: str
     aligned: bool
+    short: tuple[int, int]      # by how much K is less for a and for b, if the other one is padded
     stages: int                 # id of the epilogue's stages: hashing jit functions takes long
     has_matrix: bool            # does the epilogue read a matrix as large as the result?
 
 
+def _evened(p: Problem) -> Problem:
+    """Where it pays, with copies of those operands that are halves in rows of odd length (ALIGNED)."""
+    columns, elements = ALIGNED
+    odd = [x.stride % 2 == 1 for x in (p.a, p.b)]
+    pays = any(o and other >= columns and side * p.K >= elements
+               for o, other, side in zip(odd, (p.N, p.M), (p.M, p.N), strict=True))
+    if not pays or p.dtype not in HALVES or p.M <= FEW or math.prod((*p.a.sizes, *p.b.sizes)) != 1:
+        return p
+    padded = -(-p.K // 8) * 8
+    a, b = (Layout(padded, turned, padded, (), ()) if o else x
+            for o, x, turned in zip(odd, (p.a, p.b), (False, True), strict=True))
+    short = tuple(0 if o else padded - p.K for o in odd)
+    return p._replace(K=padded, a=a, b=b, short=short)
+
+
 class Plan(NamedTuple):
     """What one layout launches: kernel(grid, a, b, c, operands, *numbers), or partial products and `add` after it."""
-    copies: tuple[bool, bool]
+    copies: tuple[int, int]     # as in Layout
     swap: bool
     kernel: cuda.Kernel
     grid: tuple
@@ -178,13 +202,16 @@ def _sides(p: Problem, swap: bool) -> Sides:
 def _tags(p: Problem, s: Sides, batch: int, swap: bool) -> set[str]:
     """What rows of the table may ask for, beside the layout.
 
-    "tma": blocks can be copied by the tensor memory accelerator; "matrix": the epilogue reads one; "odd": the result's
-    rows are of odd length, which makes its stores scalar; "narrow": an operand's dense dimension is, and its loads.
+    "tma": blocks can be copied by the tensor memory accelerator; "tma_loads": those of the operands can; "matrix": the
+    epilogue reads one; "odd": the result's rows are of odd length, which makes its stores scalar; "narrow": an
+    operand's dense dimension is, and its loads.
     """
     tags = {"tn"[p.a.turned ^ True] + "nt"[p.b.turned]}
-    wide = all(n * p.dtype.itemsize % 16 == 0 for n in (p.a.stride, p.b.stride, p.N))
-    if batch == 1 and p.K and p.aligned and wide and not swap and p.out.itemsize == p.dtype.itemsize:
-        tags.add("tma")
+    wide = all(n * p.dtype.itemsize % 16 == 0 for n in (p.a.stride, p.b.stride))
+    if batch == 1 and p.K and p.aligned and wide and not swap:
+        tags.add("tma_loads")
+        if p.N * p.out.itemsize % 16 == 0 and p.out.itemsize == p.dtype.itemsize:
+            tags.add("tma")
     if p.has_matrix:
         tags.add("matrix")
     if p.N % 2:
@@ -197,14 +224,15 @@ def _tags(p: Problem, s: Sides, batch: int, swap: bool) -> set[str]:
 @lru_cache(4096)
 def _plan_of(p: Problem, table: gpu_configs.Choice) -> Plan:
     """Which kernels run, with which config and numbers; everything that is the same at the next call."""
+    p = _evened(p)
     sizes, sa, sb = _merged(p.a, p.b)
     batch, swap = math.prod(sizes), p.M <= FEW < p.N and p.kind != "integer"
     s = _sides(p, swap)
     config = gpu_configs.choose("gemm", p.kind, s.M, s.N, p.K, batch, _tags(p, s, batch, swap))
     copies = p.a.copied, p.b.copied
     tile = dict(BM=config.BM, BN=config.BN, BK=config.BK, GROUP=config.group)
-    tile |= dict(PRECISION=p.kind if p.kind.startswith("tf32") else "ieee", num_warps=config.num_warps,
-                 num_stages=config.num_stages)
+    tile |= dict(PRECISION=p.kind if p.kind.startswith("tf32") else "ieee", SHORT=p.short,
+                 num_warps=config.num_warps, num_stages=config.num_stages)
     tiles, steps = -(-s.M // config.BM) * -(-s.N // config.BN), -(-p.K // config.BK)
     if config.kernel == "tma":
         kernel = cuda.prepare(gemm_tma, STAGES=stages_of(p.stages), SUB=config.sub, FLATTEN=config.flatten,
@@ -214,7 +242,8 @@ def _plan_of(p: Problem, table: gpu_configs.Choice) -> Plan:
         acc = tl.float64 if p.kind == "double" else tl.float32
     else:
         acc = {int64: tl.int64, uint64: tl.uint64}.get(p.dtype, tl.int32)
-    even = dict(EVEN_K=p.K % config.BK == 0, EVEN_MN=s.M % config.BM == 0 and s.N % config.BN == 0, ACC=acc)
+    even = dict(EVEN_K=p.K % config.BK == 0 and not any(p.short), ACC=acc,
+                EVEN_MN=s.M % config.BM == 0 and s.N % config.BN == 0)
     slots = gpu_configs.FAMILIES[table.family].multiprocessors * config.per_sm
     cut = _cut_of(config, tiles, steps, slots) if batch == 1 and p.dtype in FLOATS else 1
     if cut < 0 and not swap:        # two ends to a tile take twice the registers (142-250): half as many programs
@@ -247,6 +276,18 @@ def _stream(p: Problem, s: Sides, copies, config: Config, constants: dict, progr
                 add_grid=(tiles - whole, config.BM // ROWS), add_numbers=(*s.numbers[:2], steps, whole, programs))
 
 
+def _copied(x: DeviceArray, how: int) -> DeviceArray:
+    """An operand (R, K), or of any shape for a contiguous copy, as Layout.copied says; who asks knows how it lies."""
+    if how <= 1:
+        return contiguous_copy(x) if how else x
+    x = x if 1 in x.strides else contiguous_copy(x)
+    (r, k), side, turned = x.shape, 64, x.strides[1] != 1
+    y = cuda.empty((r, how), x.dtype, x.device)
+    cuda.launch(along_k, (-(-r // side), -(-how // side)), x, y, r, k, x.strides[turned], how // 8, TURNED=turned,
+                DIV=8, BR=side, BK=side)
+    return y
+
+
 def _scratch(size: int, alignment: int, stream) -> DeviceArray:
     """Memory in which a launch keeps its tensor descriptors."""
     return cuda.empty((size,), int8)
@@ -263,9 +304,11 @@ def multiply(a: DeviceArray, b: DeviceArray, shape: tuple, after: Epilogue = NOT
         return c
     x, y = _layout(a.shape, a.strides), _layout(b.shape, b.strides)
     problem = Problem(a.shape[-2], b.shape[-1], a.shape[-1], x, y, a.dtype, c.dtype, kind_of(a.dtype),
-                      not (a.pointer | b.pointer) & 15, id(after.stages), has_matrix)
+                      not (a.pointer | b.pointer) & 15, (0, 0), id(after.stages), has_matrix)
     plan = _plan_of(problem, gpu_configs.current())
-    a, b = (contiguous_copy(v) if copied else v for v, copied in zip((a, b), plan.copies, strict=True))
+    if any(plan.copies):
+        of_a, of_b = plan.copies
+        a, b = _copied(a, of_a), _copied(b.view(b.shape[::-1], b.strides[::-1]) if of_b > 1 else b, of_b)
     if plan.swap:
         a, b = b, a
     if plan.tma:

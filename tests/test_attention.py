@@ -306,11 +306,12 @@ def test_wrong_arguments_of_layers(call, words):
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize(("causal", "length", "p"), [(False, 70, 0.0), (True, 130, 0.3)])
-def test_kernels_of_several_tiles(dtype, causal, length, p, rng):
-    """Sizes beyond one tile, and tiles that end inside; against the NumPy path of the same arrays."""
-    arrays = [rng.standard_normal(shape) for shape in ((1, 2, length, 8), (1, 2, 75, 8), (1, 2, 75, 20))]
-    bias = rng.standard_normal((1, 2, 1, 75))
+@pytest.mark.parametrize(("causal", "length", "keys", "p"), [(False, 70, 75, 0.0), (True, 130, 75, 0.3),
+                                                             (True, 70, 140, 0.3)])
+def test_kernels_of_several_tiles(dtype, causal, length, keys, p, rng):
+    """Sizes beyond one tile, and tiles that end inside, dropout's words drawn alone and for four neighbours."""
+    arrays = [rng.standard_normal(shape) for shape in ((1, 2, length, 8), (1, 2, keys, 8), (1, 2, keys, 20))]
+    bias = rng.standard_normal((1, 2, 1, keys))
     found = []
     for device in ("cpu", "cuda"):
         leaves = [zoo.tensor(a, dtype=getattr(zoo, dtype), device=device, requires_grad=True) for a in (*arrays, bias)]

@@ -26,6 +26,7 @@ SCHEDULES = {                                   # name -> (config, sizes with ra
     "few rows, split": (Config(32, 16, 16, split=2, **TILE), (7, 40, 50)),
     "tma": (Config(32, 32, 16, kernel="tma", **TILE), (40, 56, 56)),
     "tma in stripes": (Config(32, 32, 16, kernel="tma", sub=2, **TILE), (40, 56, 56)),
+    "tma, stored by threads": (Config(32, 32, 16, kernel="tma", sub=0, **TILE), (40, 56, 56)),
 }
 
 
@@ -130,6 +131,38 @@ def test_cut_sums_are_repeatable(cut, rng):
     np.testing.assert_allclose(first, linear(x, w, b), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.cuda
+@pytest.mark.parametrize("turned", list(itertools.product((False, True), repeat=2)), ids=str)
+@pytest.mark.parametrize("schedule", ["tiles", "split", "stream", "tma, stored by threads"])
+def test_odd_halves_are_read_from_aligned_copies(schedule, turned, rng, monkeypatch):
+    """One operand or both have odd rows, K is odd or not; the copy's zeros meet nothing of the other operand."""
+    from zoo.ops import matmul_gpu
+    monkeypatch.setattr(matmul_gpu, "ALIGNED", (32, 64))
+    config, _ = SCHEDULES[schedule]
+    for m, k, n in ((65, 67, 71), (64, 67, 72), (65, 64, 71)):
+        rows = [(m if turned[0] else k), (k if turned[1] else n)]
+        if "tma" in schedule and any(size % 2 == 0 and size % 8 for size in rows):
+            continue
+        monkeypatch.setitem(SCHEDULES, schedule, (config, (m, k, n)))
+        compare(schedule, BFLOAT16, turned, "residual", rng)
+
+
+@pytest.mark.interpret
+def test_a_vocabulary_of_odd_length_is_not_loaded_element_by_element(tmp_path):
+    """GPT-2's head forward and both gradients: the gradient of the logits is copied once for each, nothing else."""
+    from zoo.ops.cuda.record import dry_run
+    from zoo.ops.matmul import linear_input_grad, linear_weight_grad
+    x, w, dy = (cuda.empty(s, BFLOAT16) for s in ((1024, 768), (50257, 768), (1024, 50257)))
+    for call, copies in ((lambda: linear(x, w), 0), (lambda: linear_input_grad(dy, w), 1),
+                         (lambda: linear_weight_grad(dy, x), 1)):
+        with dry_run(tmp_path / "launches"), gpu_configs.using("sm90"), gpu_configs.listening() as queries:
+            call()
+        lines = (tmp_path / "launches").read_text().splitlines()
+        (tmp_path / "launches").unlink()
+        assert sum("along_k" in line for line in lines) == copies
+        assert all("narrow" not in q.tags and "tma_loads" in q.tags for q in queries)
+
+
 @pytest.mark.interpret
 @pytest.mark.parametrize("programs", [1, 2, 3, 7, 16])
 def test_stream_k_for_any_number_of_programs(programs, rng, monkeypatch):
@@ -161,10 +194,10 @@ def test_what_the_tensor_memory_accelerator_cannot_read_is_not_given_to_it():
 
     def tags(m, k, n, lda, aligned=True):
         p = Problem(m, n, k, _layout((m, k), (lda, 1)), _layout((k, n), (n, 1)), BFLOAT16, BFLOAT16, "half", aligned,
-                    0, False)
+                    (0, 0), 0, False)
         return _tags(p, _sides(p, False), 1, False)
-    assert tags(512, 512, 512, 512) == {"nn", "tma"}
-    assert tags(512, 500, 512, 504) == {"nn", "tma"}        # an odd K within aligned rows
+    assert tags(512, 512, 512, 512) == {"nn", "tma", "tma_loads"}
+    assert tags(512, 500, 512, 504) == {"nn", "tma", "tma_loads"}        # an odd K within aligned rows
     assert tags(512, 500, 512, 500) == {"nn"}
     assert tags(512, 512, 500, 512) == {"nn"}
     assert tags(512, 512, 512, 512, aligned=False) == {"nn"}

@@ -121,3 +121,48 @@ def test_long_rows_in_several_steps(rng):
     wanted, wanted_lse = cross_entropy_loss(x, t, 7, "mean", 0.1)
     np.testing.assert_allclose(cuda.to_numpy(loss), wanted, rtol=1e-5)
     np.testing.assert_allclose(cuda.to_numpy(lse), wanted_lse, rtol=1e-5)
+
+
+# -- the kernels of long rows
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("classes", [5003, 4096])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_long_rows_begin_anywhere(classes, dtype, rng):
+    """Rows cut into blocks where 16 bytes begin: loss and gradient, softmax and its gradient, against NumPy's path."""
+    logits, classes_of, found = rng.normal(size=(5, classes)) * 4, np.array([0, classes - 1, 7, -100, 1025]), []
+    logits[1, :classes // 2] = -np.inf
+    for device in ("cpu", "cuda"):
+        x = zoo.tensor(logits, dtype=getattr(zoo, dtype), device=device, requires_grad=True)
+        loss = F.cross_entropy(x, zoo.tensor(classes_of, device=device), reduction="none")
+        (loss * loss).sum().backward()
+        z = x.detach().requires_grad_()
+        y, log = F.softmax(z, 1), F.log_softmax(zoo.where(z > -100, z, -3.0), 1)
+        (y * y + log * log * 1e-3).sum().backward()
+        found.append([v.detach().cpu().double().numpy() for v in (loss, x.grad, y, log, z.grad)])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(b, a, atol=(2e-2 if dtype == "bfloat16" else 1e-5) * abs(a).max(), rtol=0)
+
+
+@pytest.mark.interpret
+def test_cross_entropy_reads_the_logits_once_and_writes_their_gradient_once(tmp_path):
+    """By its launches and their memory, for GPT-2's vocabulary: nothing as large as the logits but the gradient."""
+    import json
+
+    from zoo.ops import cuda
+    from zoo.ops.cuda.record import dry_run
+    from zoo.ops.loss import cross_entropy_loss_grad
+    logits = cuda.empty((512, 50257), np.dtype("float16"))
+    target, lse = cuda.empty((512,), np.dtype("int64")), cuda.empty((512,), np.dtype("float32"))
+    dloss = cuda.empty((), np.dtype("float16"))
+
+    def launched(call):
+        with dry_run(tmp_path / "launches"):
+            results = call()
+        lines = [json.loads(line) for line in (tmp_path / "launches").read_text().splitlines()]
+        (tmp_path / "launches").unlink()
+        return results, [line["kernel"].partition(":")[2] for line in lines]
+    (loss, lse), kernels = launched(lambda: cross_entropy_loss(logits, target, label_smoothing=0.1))
+    assert kernels == ["cross_entropy_long", "reduce_rows"] and (loss.size, lse.size) == (1, 512)
+    dx, kernels = launched(lambda: cross_entropy_loss_grad(dloss, logits, target, lse, -100, "mean", 0.1))
+    assert kernels == ["reduce_rows", "cross_entropy_long_grad"] and dx.shape == logits.shape

@@ -12,8 +12,9 @@ knows of itself, see its launcher); `M`, `N`, `K`, ranges [least, most] of the s
 null for no bound; `tiles`, how many whole tiles of this config the result has at least, over the batch too.
 `config` holds fields of `Config`. `basis` says why: "predicted: ...", or an object with microseconds, spread, shape,
 GPU, versions, date and commit, which `python -m zoo.ops.tune` writes. Ops: gemm, conv_forward, conv_input_grad,
-conv_weight_grad. Kinds: half, tf32, tf32x3, ieee, double, integer. A convolution's M, N, K are those of its product:
-forward (pixels, channels out, taps * channels in), and likewise for the gradients, of one group.
+conv_weight_grad, attend, grad_query, grad_key_value. Kinds: half, tf32, tf32x3, ieee, double, integer. A convolution's
+M, N, K are those of its product: forward (pixels, channels out, taps * channels in), and likewise for the gradients, of
+one group; those of attention are queries, keys and the width of a head, to the next power of two.
 
 No choice depends on anything but the arguments and the family, so the bits of a result are those of every GPU of it.
 """

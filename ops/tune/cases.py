@@ -140,11 +140,11 @@ def variants(query: Query, config: Config, family: Family) -> Iterator[Config]:
     few = -(-query.M // config.BM) * -(-query.N // config.BN) < 4 * family.multiprocessors
     yield from (config._replace(split=split, group=group) for group in (8, 1)
                 for split in ((1, 2, 4, 8, -1) if few else (1,)))
-    if family.arch < 90 or query.kind not in ("half", "tf32") or "tma" not in query.tags:
+    if family.arch < 90 or query.kind not in ("half", "tf32") or "tma_loads" not in query.tags:
         return
-    for sub in (1, 2):
+    for sub in (0, 1, 2) if "tma" in query.tags else (0,):
         for per_sm in (1, 2):
             tma = config._replace(kernel="tma", sub=sub, per_sm=per_sm)
             yield from (tma, tma._replace(flatten=False))
-            if config.num_warps == 4:
-                yield tma._replace(flatten=False, specialize=True)
+            if config.num_warps == 8:       # as 4 warps that copy and two groups of 4 that multiply half a tile each
+                yield tma._replace(num_warps=4, flatten=False, specialize=True)
