@@ -278,7 +278,7 @@ class Rows:
         """y = (x - mean) / sqrt(var + eps) * weight + bias + rest, and relu of it."""
         grid = self.across * -(-self.R // self.options["BR"])
         cuda.launch(normalize_rows, (grid,), x, rest, y, mean, var, weight, bias, self.R, self.C // self.div,
-                    float(eps), RELU=relu, **self.options)
+                    float(eps), RELU=relu, maxnreg=128, **self.options)  # left to itself, ptxas spills to get under 64
 
     def gradients(self, dy, x, dx, mean, var, dmean, dvar, weight, eps: float, batch: bool,
                   masked: Masked | None = None) -> list[DeviceArray]:

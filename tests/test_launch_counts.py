@@ -15,7 +15,7 @@ pytestmark = pytest.mark.interpret
 @pytest.fixture
 def count(monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "scripts/bench")])
-    import gpu_bytes
+    import gpu_bytes  # pyright: ignore[reportMissingImports]
 
     return gpu_bytes
 

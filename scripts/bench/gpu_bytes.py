@@ -92,16 +92,18 @@ def counted_step(name: str, batch: int, side: int) -> tuple[list[Launch], dict[s
             root, loss[0] = loss[0], None
             root.backward()
 
-        for _ in range(2):
+        def step() -> tuple[list[Launch], dict[str, int]]:
             zoo.cuda.reset_peak_memory_stats()
-            found = launches_of(optimizer.zero_grad, "zero_grad")
-            memory = {"before the step": zoo.cuda.memory_allocated()}
+            found, memory = launches_of(optimizer.zero_grad, "zero_grad"), {}
+            memory["before the step"] = zoo.cuda.memory_allocated() - others
             found += launches_of(forward, "forward")
-            memory["after forward"] = zoo.cuda.memory_allocated()
-            found += launches_of(backward, "backward")
-            found += launches_of(optimizer.step, "optimizer")
-            memory["peak"] = zoo.cuda.max_memory_allocated()
-            memory = {k: n - others for k, n in memory.items()}
+            memory["after forward"] = zoo.cuda.memory_allocated() - others
+            found += launches_of(backward, "backward") + launches_of(optimizer.step, "optimizer")
+            memory["peak"] = zoo.cuda.max_memory_allocated() - others
+            return found, memory
+
+        step()
+        found, memory = step()
         memory["parameters"] = sum(p.nbytes for p in model.parameters())
         memory["images"] = images.nbytes
         return found, memory, layers_of(model, images)
