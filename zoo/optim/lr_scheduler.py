@@ -17,3 +17,5 @@ from zoo.optim.scheduler import MultiplicativeLR as MultiplicativeLR
 from zoo.optim.scheduler import MultiStepLR as MultiStepLR
 from zoo.optim.scheduler import PolynomialLR as PolynomialLR
 from zoo.optim.scheduler import StepLR as StepLR
+
+_LRScheduler = LRScheduler                      # what it was called before torch 2.0

@@ -2,6 +2,7 @@
 from typing import Any
 
 from zoo.autograd.random import manual_seed as manual_seed
+from zoo.cuda import amp as amp
 from zoo.ops.cuda import CaptureError as CaptureError
 from zoo.ops.cuda import CudaError as CudaError
 from zoo.ops.cuda import CUDAGraph as CUDAGraph
