@@ -3,10 +3,10 @@
     python scripts/compile_configs.py --families sm90 --kinds half --sample 2            # what CI can afford
     python scripts/compile_configs.py --report report.json                               # all: an hour on two cores
 
-Products and convolutions of every dtype, layout and kind of epilogue (config_cases.py) are planned with each family's
-table, as on such a GPU, and compiled for it; also the time loops of recurrent layers. Poor is: a spilled register, more
-shared memory than there is, a half or tf32 product without the family's tensor core instruction, fewer programs on a
-multiprocessor than the table says, or a row of the table that nothing here takes.
+Products and convolutions of every dtype, layout and kind of epilogue, and attention (config_cases.py), are planned with
+each family's table, as on such a GPU, and compiled for it; also the time loops of recurrent layers. Poor is: a spilled
+register, more shared memory than there is, a half or tf32 product without the family's tensor core instruction, fewer
+programs on a multiprocessor than the table says, or a row of the table that nothing here takes.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from compile_kernels import compile_one
 
 MMA = {"sm80": "mma.sync", "sm86": "mma.sync", "sm90": "wgmma.mma_async", "sm100": "tcgen05.mma"}
 CONVOLUTIONS = "conv_forward", "conv_rows", "conv_input_grad", "conv_weight_grad"
+ATTENTIONS = "attend", "grad_query", "grad_key_value"
 
 
 class Cases(NamedTuple):
@@ -38,11 +39,12 @@ class Cases(NamedTuple):
 CASES = {
     "products": Cases(config_cases.products, ("gemm",)),
     "convolutions": Cases(config_cases.convolutions, CONVOLUTIONS),
+    "attentions": Cases(config_cases.attentions, ATTENTIONS, "zoo.ops.attention_gpu"),
     "recurrences": Cases(config_cases.recurrences, kernels="zoo.ops.rnn_"),
 }
 # kernels that a row of the table describes; stream-K's programs hold two ends of a tile and are half as many
-KERNELS = {"gemm": "gemm", "gemm_tma": "gemm", **dict(zip(("fprop", "fprop_rows", "dgrad", "wgrad"), CONVOLUTIONS,
-                                                          strict=True))}
+KERNELS = {"gemm": "gemm", "gemm_tma": "gemm", **{name: name for name in ATTENTIONS},
+           **dict(zip(("fprop", "fprop_rows", "dgrad", "wgrad"), CONVOLUTIONS, strict=True))}
 ON_TENSOR_CORES = {*KERNELS, "gemm_stream"}
 
 

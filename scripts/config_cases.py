@@ -11,6 +11,7 @@ PRODUCTS = [  # (M, N, K): whole tiles, odd ones, narrow results, few rows, long
     (4096, 24, 512), (16, 4096, 4096), (24, 4096, 4096), (2304, 2176, 1024), (1152, 1152, 512), (512, 512, 65536),
     (100, 100, 100),
 ]
+WIDTHS = 32, 64, 80, 256, 512  # of heads of attention
 KINDS = ("half", "tf32", "tf32x3", "ieee", "double", "integer")
 
 
@@ -106,6 +107,22 @@ def products(kind: str) -> Iterator[None]:
                 for after in ends:
                     multiply(a, b, (m, n), after, has_matrix=e.add_matrix in after.stages)
                     yield
+
+
+def attentions(kind: str) -> Iterator[None]:
+    """Forward and gradients for heads of every width: plain, causal, with a mask and dropout; yields after each."""
+    from zoo.ops import cuda
+    from zoo.ops.attention_gpu import attention, attention_grad
+
+    with arithmetic(kind) as dtype:
+        for width in WIDTHS if kind not in ("integer", "tf32x3") else ():
+            x, mask = cuda.empty((2, 4, 1024, width), dtype), cuda.empty((1, 4, 1024, 1024), dtype)
+            lse = cuda.empty((2, 4, 1024), np.dtype("float64" if kind == "double" else "float32"))
+            for bias, causal, p in ((None, False, 0.0), (None, True, 0.0), (mask, True, 0.1)):
+                attention(x, x, x, bias, causal, 0.1, p, 1, 2)
+                yield
+                attention_grad(x, x, x, x, bias, x, lse, causal, 0.1, p, 1, 2, bias is not None)
+                yield
 
 
 def convolutions(kind: str) -> Iterator[None]:
