@@ -364,7 +364,7 @@ def _tiling(shape: tuple, strides: tuple, steps: list, constexprs: dict, block: 
     programs = -(-rows // height) * -(-cols // width)
     constants = dict(DIMS=len(outer), UNIT=unit, EVEN=cols % width == 0, WIDE=rows + height >= 2**31, ROWS=height,
                      COLS=width)
-    return cuda.prepare(tile, **constexprs, **constants), programs, (rows, cols, *tables, *inner)
+    return cuda.prepare(tile, **constexprs, **constants), programs, cuda.kept((rows, cols, *tables, *inner))
 
 
 def _as_bits(x: DeviceArray) -> DeviceArray:

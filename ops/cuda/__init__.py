@@ -32,6 +32,7 @@ from zoo.ops.cuda.graph_pool import memory_of as memory_of
 from zoo.ops.cuda.graphs import CUDAGraph as CUDAGraph
 from zoo.ops.cuda.graphs import graph as graph
 from zoo.ops.cuda.launcher import Kernel as Kernel
+from zoo.ops.cuda.launcher import kept as kept
 from zoo.ops.cuda.launcher import launch as launch
 from zoo.ops.cuda.launcher import prepare as prepare
 from zoo.ops.cuda.ledger import record_memory_history as record_memory_history
