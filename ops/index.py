@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zoo.ops.compiled import SHORTEST, compiled
 from zoo.ops.dims import wrap
 from zoo.ops.dtypes import HALVES, INTS, bool_, float32
 from zoo.ops.errors import ArgumentError, DimError, DtypeError, RangeError, ShapeError
@@ -349,8 +350,10 @@ def added(y: np.ndarray, v, dims, indices) -> np.ndarray:
         first = (np.arange(outer)[:, None] * (rows * inner) + first).reshape(-1)
     total = np.ascontiguousarray(y.transpose(order)) if order else y
     v = np.broadcast_to(v, shape)
-    if inner >= WIDE and y.dtype not in HALVES:
-        lines = total.reshape(-1, inner)
+    lines, v = total.reshape(-1, max(inner, 1)), np.ascontiguousarray(v)
+    if inner >= SHORTEST and (fast := compiled("rows", lines, v)):
+        fast.add_rows(lines, first // inner, v.reshape(-1, inner))
+    elif inner >= WIDE and y.dtype not in HALVES:
         for place, row in zip((first // inner).tolist(), v.reshape(-1, inner), strict=True):
             line = lines[place]
             line += row

@@ -149,6 +149,17 @@ def test_extreme_by_its_place(greatest):
     np.testing.assert_array_equal(found, (np.max if greatest else np.min)(x, axis=2, keepdims=True))
 
 
+@pytest.mark.parametrize("columns", [16, 33, 500])
+def test_sums_by_number(columns, monkeypatch):
+    """Bit for bit NumPy's: one after the other, in the order of the numbers."""
+    x, v, places = normal(600, columns), normal(100, columns), rng.integers(0, 9, 100)
+    made = []
+    for on in (False, True):
+        monkeypatch.setattr(loader, "ENABLED", [on])
+        made.append(OPS["index_put"](x, v, (0,), True, places))
+    np.testing.assert_array_equal(*made)
+
+
 def test_words(monkeypatch):
     """The same bits on both roads, whatever the border of a piece."""
     seed, offset = (1 << 40) + 12345, (1 << 33) + 7

@@ -1,6 +1,6 @@
 """relu and its gradient, in one pass over flat float32 arrays, into the first argument.
 
-Whole vectors first, then the rest: Zen 5 does not prefetch what masked loads read, and memory is all that these wait for.
+Whole vectors first, then the rest: Zen 5 does not prefetch what masked loads read, and memory is what these wait for.
 """
 from zoo.ops.compiled.build import inline, kernel, reads, writes
 from zoo.ops.compiled.vector import LANES, chosen, largest, load, splat, store

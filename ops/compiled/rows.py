@@ -1,10 +1,11 @@
-"""Softmax, layer norm and running sums of rows (R, C): a row stays in the first-level cache between the passes over it.
+"""Functions of rows (R, C): softmax, layer norm, products, scans, sums by number; a row stays in the first-level cache.
 
 A sum in float32 is sixteen sums side by side; `rows_for` gives this module for C that leave none with more than 256
 terms. The steps of a pass are functions of (..., place, n), called with n = 16 and once for the rest: Zen 5 does not
-prefetch what masked loads read. See ops/softmax_cpu.py, norm_rows_cpu.py, loss.py and scan_cpu.py.
+prefetch what masked loads read. See softmax_cpu.py, norm_rows_cpu.py, loss.py, scan_cpu.py, reduce_cpu.py and index.py.
 """
 import numpy as np
+from numba import types  # pyright: ignore[reportMissingImports]
 
 from zoo.ops.compiled.build import boolean, inline, kernel, number, reads, writes
 from zoo.ops.compiled.functions import exp, first, largest_of, product_of, sum_of
@@ -261,3 +262,18 @@ def scan(y, x, product, reverse):
             p = p * x[r, c] if product else p + x[r, c]
             y[r, c] = p
             c += step
+
+
+# -- rows by their numbers
+
+@kernel(writes(2), reads(1, types.int64), reads(2))
+def add_rows(total, places, rows):
+    """total[places[i]] += rows[i], one after the other."""
+    columns = rows.shape[1]
+    full = columns - columns % LANES
+    for i in range(len(places)):
+        to, at = places[i] * columns, i * columns
+        for c in range(0, full, LANES):
+            store(total, to + c, load(total, to + c, LANES) + load(rows, at + c, LANES), LANES)
+        for c in range(full, columns):
+            total[places[i], c] += rows[i, c]
