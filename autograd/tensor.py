@@ -392,14 +392,18 @@ def first_gradient(name: str, y):
     return put(np.ones(y.shape, y.dtype), device_of(y))
 
 
-def owned(g, given: set):
-    """An array of our own to put into .grad: derivatives may hand out one array twice, or a view."""
+def owned(g, given: set, leaf):
+    """An array of our own to put into .grad: derivatives may hand out one array twice, or a view.
+
+    On the GPU it may lie densely in the leaf's own order, as channels-last weights' gradients do.
+    """
     if type(g) is np.ndarray:
         if g.base is not None or id(g) in given or not g.flags.writeable:
             return g.copy()
     elif id(g.owner) in given or not g.is_contiguous:
-        from zoo.ops.pointwise_gpu import contiguous_copy
-        g = contiguous_copy(g)
+        from zoo.ops.pointwise_gpu import contiguous_copy, is_dense
+        if id(g.owner) in given or g.strides != leaf.strides or not is_dense(g):
+            g = contiguous_copy(g)
     given.add(id(g) if type(g) is np.ndarray else id(g.owner))
     return g
 
@@ -425,7 +429,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         if create_graph:
             leaf.grad = g if leaf.grad is None else leaf.grad + g
         elif leaf.grad is None:
-            leaf.grad = wrap(owned(g, given))
+            leaf.grad = wrap(owned(g, given, leaf.array))
         else:
             accumulate(leaf.grad, g)
         if leaf.hooks:

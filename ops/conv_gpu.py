@@ -352,6 +352,8 @@ def conv2d_weight_grad(grad, input, kernel, stride=(1, 1), padding=(0, 0), dilat
     plan = _weight_grad_plan(_problem(window, n, lanes, rows, grad.dtype))
     parts = _parts_for(dw, plan.split)
     plan.kernel(plan.grid, lay_image(grad, rows), lay_image(input, lanes), parts, *plan.numbers)
+    if dw.shape == (k, r, s, c // groups):                      # nothing padded or merged: as channels-last weights lie
+        return channels_first(_added(parts, dw))
     return _of_groups(_added(parts, dw), (k, c // groups), window.groups, merged)
 
 

@@ -35,14 +35,14 @@ def test_a_bottleneck_in_training_launches_what_it_has_to(count):
     assert forward.total() == 12 + 3                                  # a kernel for each convolution, and nothing else
     norms = {"gradient_of_rows": 3, "coefficients_of_parts": 3, "combine_rows": 3}
     assert {k: n for k, n in backward.items() if k in norms} == norms
-    # of pointwise kernels: the sum of both gradients of x, and copies into the parameters' dtype and layout
+    # of pointwise kernels: the sum of both gradients of x, and casts to the parameters' dtype; nothing is laid out anew
     assert backward["flat add"] == 1 and set(backward) - set(norms) <= {
-        "flat add", "flat identity", "tile identity", "gemm", "gemm_tma", "gemm_stream", "dgrad", "wgrad", "add_parts"}
+        "flat add", "flat identity", "gemm", "gemm_tma", "gemm_stream", "dgrad", "wgrad", "add_parts"}
 
 
 def test_a_step_keeps_no_more_than_torch(count):
     """ResNet-50 at the batch of the benchmark: launches, bytes and the peak of memory do not grow."""
     report = count.report_of("resnet50", 256, 224)
-    assert report["launches"] <= 750 and report["bytes"] <= 94e9
+    assert report["launches"] <= 725 and report["bytes"] <= 93.7e9
     assert report["memory"]["peak"] <= report["memory"]["kept by torch after forward"]
     assert report["bytes"] >= sum(report["least bytes"].values())
