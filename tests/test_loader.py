@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import warnings
 
 import numpy as np
@@ -312,23 +313,36 @@ print([x.item() for x in loader])
 
 
 def test_pinned_batches(monkeypatch):
-    """The structure stays, the tensors are copied into page-locked memory (here a stand-in for it)."""
-    from zoo.data import loader
+    """The structure stays, the tensors are copied into page-locked memory (here a stand-in for it); by a thread of its
+    own where workers load, one batch ahead of the loop.
+    """
+    from zoo.data import loader, worker_batches
     from zoo.ops.cuda import pool
 
-    made = []
+    made, threads = [], set()
 
     def pinned_empty(shape, dtype):
         made.append(np.empty(shape, dtype))
+        threads.add(threading.current_thread().name)
         return made[-1]
 
     assert flat(next(iter(DataLoader(Noisy(), 2, pin_memory=True))))["index"][1] == (2,)  # without a GPU: as it is
     monkeypatch.setattr(pool, "pinned_empty", pinned_empty)
-    monkeypatch.setattr(loader, "can_pin", lambda: True)
+    for module in (loader, worker_batches):
+        monkeypatch.setattr(module, "can_pin", lambda: True)
     for workers in (0, 1):
         made.clear()
+        threads.clear()
         got = passes(DataLoader(Noisy(4), 4, pin_memory=True, num_workers=workers), 1)
         assert got == passes(DataLoader(Noisy(4), 4), 1) and len(made) == 6
+        assert {name.startswith("zoo.data pin") for name in threads} == {workers == 1}
+    late = iter(DataLoader(Noisy(4), 1, pin_memory=True, num_workers=1))
+    made.clear()
+    next(late)
+    while len(made) < 6 * 2:                               # the second is copied while the loop has the first
+        if late.pool.waiting():
+            late.receive()
+    assert late.run.progress.used == 1
 
 
 @pytest.mark.torch

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -104,6 +105,26 @@ def test_a_run_that_is_killed_goes_on_bit_for_bit(tmp_path):
     assert not (folder / "charlm.safetensors").exists()
     assert main(["text", "--resume", str(folder)]) == 0
     assert (folder / "charlm.safetensors").read_bytes() == (whole / "charlm.safetensors").read_bytes()
+
+
+@pytest.mark.cuda
+def test_graphs_give_the_same_bits(tmp_path):
+    """Two epochs, each begun with the learned states: losses and weights are those of --graph off."""
+    curves = []
+    for graph in ("off", "on"):
+        zoo.manual_seed(1)
+        run = TextRun(parse(["--hidden", "4", "--embedding", "3", "--limit", "100", "--batch-size", "2", "--length",
+                             "4", "--epochs", "2", "--device", "cuda", "--graph", graph]))
+        run.model.train()
+        for steps in (6, 3):
+            curve = [run.step(*batch) for batch in islice(run.batches.since(0), steps)]
+            curves.append((curve, [p.detach().cpu().tolist() for p in run.model.parameters()]))
+            captured = run.graphed is not None and any(c.graph is not None for c in run.graphed.captures.values())
+            assert captured == (graph == "on" and steps == 6), "begun anew in each epoch"
+            run.next_epoch({})
+    assert curves[:2] == curves[2:] and len(set(curves[0][0])) == 6
+    with pytest.raises(UsageError, match="--graph on: wants --device cuda"):
+        parse(["--graph", "on"])
 
 
 @pytest.mark.torch

@@ -161,7 +161,8 @@ def pinned_empty(shape, dtype) -> np.ndarray:
 def is_pinned(array: np.ndarray) -> bool:
     """True if the array lies in memory of `pinned_empty`."""
     address = array.ctypes.data
-    return any(start <= address < start + size for start, size in PinnedMemory.live.items())
+    live = list(PinnedMemory.live.items())       # at once: a loader's thread may be adding to it
+    return any(start <= address < start + size for start, size in live)
 
 
 def statistic(name: str, device: int) -> int:

@@ -32,7 +32,7 @@ class DataLoader:
         batch_sampler: lists of such numbers, in place of batch_size, shuffle, sampler and drop_last.
         num_workers: processes that load; 0: this one does. They start with each pass and get the dataset by pickle.
         collate_fn: makes a batch from a list of samples (default: `default_collate`).
-        pin_memory: CPU tensors come in page-locked memory where there is a GPU.
+        pin_memory: CPU tensors come in page-locked memory where there is a GPU; with workers by a thread of its own.
         drop_last: leave out a last batch that is not full.
         timeout: seconds to wait for a batch from the workers; 0: for ever. (A worker that dies is noticed at once.)
         worker_init_fn: called with the worker's number in each worker before it loads.
@@ -215,7 +215,7 @@ class Pass:
     def ready(self, number: int, batch: Any) -> Any:
         """A batch as the training loop gets it."""
         self.progress.used = number + 1
-        return pin(batch) if self.loader.pin_memory and can_pin() else batch
+        return batch
 
 
 def enumerate_tasks(numbers: Iterator[Any], lists: bool, skipped: int) -> Iterator[Task]:
@@ -230,7 +230,7 @@ class Batches:
     """The iterator of a pass whose batches are loaded in this process."""
 
     def __init__(self, run: Pass):
-        self.run = run
+        self.run, self.pinning = run, run.loader.pin_memory and can_pin()
         self.fetcher = make_fetcher(run.loader.recipe, Streams(*run.key))
 
     def __iter__(self) -> "Batches":
@@ -249,7 +249,7 @@ class Batches:
             if batch is END:
                 break
             if not task.skip:
-                return self.run.ready(task.number, batch)
+                return self.run.ready(task.number, pin(batch) if self.pinning else batch)
         self.run.progress.end()
         raise StopIteration
 

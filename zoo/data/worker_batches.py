@@ -1,8 +1,10 @@
 """The iterator of a pass whose batches come from worker processes."""
 
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from zoo.data.collate import can_pin, pin
 from zoo.data.loader import DataLoader, Pass
 from zoo.data.worker import Start
 from zoo.data.worker_pool import Worker, WorkerPool
@@ -12,7 +14,8 @@ class WorkerBatches:
     """Gives out the pass's tasks ahead of time and hands on the batches, in their order if the loader wants that.
 
     The tasks of an iterable dataset go round the workers, each of which reads its own part. Others go to the worker
-    with the fewest: who loads a batch does not change it.
+    with the fewest: who loads a batch does not change it. With pin_memory a thread of its own copies the batches that
+    are here into page-locked memory, while the training loop has the one before.
     """
 
     def __init__(self, run: Pass):
@@ -20,6 +23,7 @@ class WorkerBatches:
         self.pool = pool_for(run)
         self.active = deque(self.pool.workers)  # those whose part of an iterable dataset goes on; the next one first
         self.answers: dict[int, tuple[Worker, str, Any]] = {}
+        self.pinner = ThreadPoolExecutor(1, "zoo.data pin") if self.loader.pin_memory and can_pin() else None
         self.next_task = next(run.tasks, None)
         self.first = self.next_task.number if self.next_task else 0
         self.ordered = self.taken = 0
@@ -49,7 +53,7 @@ class WorkerBatches:
                 finally:
                     del value  # else the exception's traceback would hold this frame, and the frame the exception
             if kind == "batch":
-                return self.run.ready(number, value)
+                return self.run.ready(number, value if self.pinner is None else self.pinned(value))
         self.run.progress.end()
         if not self.loader.persistent_workers:
             self.pool.close()
@@ -62,7 +66,15 @@ class WorkerBatches:
 
     def receive(self) -> None:
         worker, result, value = self.pool.receive(self.loader.timeout)
+        if self.pinner is not None and result.kind == "batch":
+            value = self.pinner.submit(pin, value)
         self.answers[result.number] = worker, result.kind, value
+
+    def pinned(self, batch: Any) -> Any:
+        """A batch that is handed on, in page-locked memory; those that have come by now follow it there."""
+        while self.pool.waiting():
+            self.receive()
+        return batch.result()
 
     def order_more(self) -> None:
         """Gives out tasks until each worker has its share ahead, or there is no task or no free memory."""

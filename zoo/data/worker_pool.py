@@ -127,6 +127,10 @@ class WorkerPool:
             if result.run == self.run:
                 return worker, result, value
 
+    def waiting(self) -> bool:
+        """Is there an answer that can be received at once, from a worker that lives?"""
+        return not self.closed and any(w.connection.poll() for w in self.workers if w.process.exitcode is None)
+
     def read(self, worker: Worker) -> Result:
         try:
             if worker.connection.poll():

@@ -7,6 +7,7 @@ import numpy as np
 
 import zoo
 from zoo.ops.device import fetch
+from zoo.train.ahead import Ahead
 
 
 class Miss(NamedTuple):
@@ -58,12 +59,13 @@ def evaluate(task: Any, model: Any, part: str, autocast: Any, check: Callable[[l
     classes = len(task.classes)
     confusion, total, misses = np.zeros((classes, classes), np.int64), 0.0, []
     model.eval()
+    ahead = Ahead(task.batches(part), task.batch, task.config.device.startswith("cuda"))
     with zoo.no_grad():
-        for loaded in task.batches(part):
-            batch = task.batch(loaded)
+        for batch in ahead:
             if batch.images is not None:
                 with autocast():
                     logits = task.evaluated(model, batch.images)
+                ahead.prepare()                            # while the GPU computes
                 scores = log_softmax(fetch(logits.array).astype(np.float64))
                 labels, numbers = batch.labels.cpu().numpy(), batch.numbers.cpu().numpy()
                 predicted = scores.argmax(1)

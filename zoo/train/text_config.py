@@ -13,7 +13,7 @@ DTYPES = ("float32", "float16")
 LEAST = {"embedding": 1, "hidden": 1, "layers": 1, "epochs": 1, "batch_size": 1, "length": 1, "threads": 1,
          "keep": 1, "weight_decay": 0, "clip": 0, "save_minutes": 0, "save_steps": 0, "sample": 0, "limit": 0}
 # What a run may go on with that its numbers do not depend on.
-RESUMABLE = {"resume", "device", "threads", "sample", "save_minutes", "save_steps", "keep"}
+RESUMABLE = {"resume", "device", "graph", "threads", "sample", "save_minutes", "save_steps", "keep"}
 DESCRIPTION = (
     "Trains a character model (an LSTM) on a text, nine tenths of it, and tests it on the last tenth. Without options: "
     "on three books of the King James Bible that come with zoo."
@@ -45,6 +45,7 @@ class TextConfig:
 
     seed: int = option("run", 0, "of the weights, dropout and samples")
     device: str = option("run", "cpu", "cpu, cuda or cuda:<number>")
+    graph: str = option("run", "auto", "steps as CUDA graphs: auto (on a GPU, if they can be captured), on or off")
     threads: int = option("run", 1, "threads of NumPy's matrix products; more do not pay for thin ones")
     sample: int = option("run", 200, "characters that are written after each epoch")
     out: str = option("run", "runs", "folder that gets a folder for this run")
@@ -56,6 +57,9 @@ class TextConfig:
 
     def __post_init__(self):
         one_of("save_dtype", self.save_dtype, DTYPES)
+        one_of("graph", self.graph, ("auto", "on", "off"))
+        if self.graph == "on" and not self.device.startswith("cuda"):
+            raise UsageError("--graph on: wants --device cuda")
         for name, least in LEAST.items():
             if not least <= getattr(self, name) < float("inf"):
                 raise UsageError(f"{flag(name)}: wants at least {least}, got {getattr(self, name)}")

@@ -13,8 +13,10 @@ from zoo.models.vocabulary import Vocabulary
 from zoo.nn import functional as F  # noqa: N812
 from zoo.nn.utils import clip_grad_norm_
 from zoo.nn.utils.rnn import detach_states
+from zoo.ops.cuda import CaptureError, is_current_stream_capturing
 from zoo.optim import AdamW
 from zoo.optim.lr_scheduler import OneCycleLR
+from zoo.train.console import warn
 from zoo.train.errors import TrainingError
 from zoo.train.text_batches import TextBatches
 from zoo.train.text_config import KJV, TextConfig
@@ -73,6 +75,8 @@ class TextRun:
         self.schedule = OneCycleLR(self.optimizer, config.lr, config.epochs * len(self.batches), pct_start=0.1,
                                    cycle_momentum=False)
         self.states: Any = None
+        on_gpu = config.device.startswith("cuda") and config.graph != "off"
+        self.graphed = zoo.cuda.graph(self.compute) if on_gpu else None
         self.counts = Counts()
         self.begin = time.perf_counter()
 
@@ -82,21 +86,47 @@ class TextRun:
         Raises:
             TrainingError: the loss is not finite.
         """
-        logits, states = self.model(inputs, self.states)
+        loss, self.states = self.computed(inputs, targets)
+        value = self.finite(loss)
+        self.schedule.step()
+        self.counts.step += 1
+        self.counts.batch += 1
+        self.counts.total += value
+        return value
+
+    def computed(self, inputs: zoo.Tensor, targets: zoo.Tensor) -> tuple[zoo.Tensor, Any]:
+        """`compute`, as a CUDA graph where it can be one; an epoch's first step, with the learned states, is none."""
+        if self.graphed is not None and self.states is not None:
+            try:
+                return self.graphed(inputs, targets, self.states)
+            except CaptureError as error:
+                if self.config.graph == "on":
+                    raise TrainingError(f"--graph on: {error}") from None
+                warn(f"goes on without a CUDA graph: {error}")
+                self.graphed = None
+        return self.compute(inputs, targets, self.states)
+
+    def compute(self, inputs: zoo.Tensor, targets: zoo.Tensor, states: Any) -> tuple[zoo.Tensor, Any]:
+        """The loss, and the states after the step. A loss that is no number leaves the weights as they are."""
+        logits, states = self.model(inputs, states)
         loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        value = loss.item()
-        if not math.isfinite(value):
-            raise TrainingError(f"the loss of step {self.counts.step + 1} is {value}; a lower --lr or --clip may help")
+        if is_current_stream_capturing():
+            self.optimizer.found_inf = loss.detach().isfinite().logical_not().array
+        else:
+            self.finite(loss)
         self.optimizer.zero_grad()
         loss.backward()
         if self.config.clip:
             clip_grad_norm_(self.model.parameters(), self.config.clip)
         self.optimizer.step()
-        self.schedule.step()
-        self.states = detach_states(states)
-        self.counts.step += 1
-        self.counts.batch += 1
-        self.counts.total += value
+        self.optimizer.found_inf = None
+        return loss, detach_states(states)
+
+    def finite(self, loss: zoo.Tensor) -> float:
+        """The loss as a number. Raises TrainingError if it is none."""
+        value = loss.item()
+        if not math.isfinite(value):
+            raise TrainingError(f"the loss of step {self.counts.step + 1} is {value}; a lower --lr or --clip may help")
         return value
 
     @zoo.no_grad()
