@@ -22,7 +22,8 @@ from zoo.ops.threads import SINGLE, get_num_threads, product, run
 from zoo.ops.window import Window
 
 WINOGRAD = [True]                        # zoo.backends.cpu.winograd
-NARROW, NARROWER = 24, 16                # channels below which Winograd's transforms, NumPy's or compiled, do not pay
+NARROW, NARROWER = 40, 16                # channels below which Winograd's transforms, NumPy's or compiled, do not pay
+NARROW_GRADIENT = 24                     # the same for the weight's gradient, which transforms sums of tiles back
 
 
 class Algorithm(NamedTuple):
@@ -61,8 +62,11 @@ DEPTHWISE = Algorithm(by_channel.kernel_of, by_channel.forward)
 TILES = Algorithm(lambda weight, window: by_winograd.kernel_of(weight), by_winograd.forward)
 
 
-def choice(images: int, channels: int, results: int, dtype, window: Window) -> Algorithm:
-    """The decision table: by images, channels of the image and of the result, dtype and window."""
+def choice(images: int, channels: int, results: int, dtype, window: Window, narrow: int = NARROW) -> Algorithm:
+    """The decision table: by images, channels of the image and of the result, dtype and window.
+
+    narrow: channels below which NumPy's Winograd does not pay.
+    """
     places = window.out[0] * window.out[1]
     if channels == results == window.groups > 1:
         return DEPTHWISE
@@ -70,7 +74,7 @@ def choice(images: int, channels: int, results: int, dtype, window: Window) -> A
         return COLUMNS
     if window.is_pointwise:
         return POINTWISE
-    if is_tiled(images, channels, results, dtype, window):
+    if is_tiled(images, channels, results, dtype, window, narrow):
         return TILES
     if is_picture(channels, window):
         return PLANES
@@ -79,13 +83,13 @@ def choice(images: int, channels: int, results: int, dtype, window: Window) -> A
     return COLUMNS
 
 
-def is_tiled(images: int, channels: int, results: int, dtype, window: Window) -> bool:
+def is_tiled(images: int, channels: int, results: int, dtype, window: Window, narrow: int = NARROW) -> bool:
     """Whether Winograd pays: a 3x3 kernel of stride 1 in float32, channels for its products, tiles for its kernel."""
     plain = window.kernel == (3, 3) and window.stride == window.dilation == (1, 1) and window.groups == 1
     tiles = images * -(-window.out[0] // 4) * -(-window.out[1] // 4)
     if not (plain and WINOGRAD[0] and dtype == float32 and min(channels, results) >= NARROWER and tiles >= 16):
         return False
-    return min(channels, results) >= NARROW or available("winograd", images * channels * math.prod(window.image))
+    return min(channels, results) >= narrow or available("winograd", images * channels * math.prod(window.image))
 
 
 def is_picture(channels: int, window: Window) -> bool:
@@ -155,7 +159,7 @@ def weight_grad(dy, x, window: Window):
     g, (r, s), k, c = window.groups, window.kernel, dy.shape[3], x.shape[3]
     if not (x.size and dy.size):
         return np.zeros((k, c // g, r, s), dy.dtype)
-    algorithm = choice(len(x), c, k, dy.dtype, window)
+    algorithm = choice(len(x), c, k, dy.dtype, window, NARROW_GRADIENT)
     with SINGLE:
         if algorithm is TILES:
             return by_winograd.weight_grad(dy, x, window)

@@ -5,7 +5,7 @@
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from zoo.ops.conv_cpu_blocks import BLOCK, Finish, padded, pieces, scratch, sum_of
+from zoo.ops.conv_cpu_blocks import BLOCK, Finish, in_runs, padded, pieces, scratch, sum_of
 from zoo.ops.conv_cpu_panels import panel_product, product_by_columns, width_of
 from zoo.ops.threads import even, get_num_threads, run
 from zoo.ops.window import Window
@@ -16,10 +16,11 @@ FEW = 64                                 # places for each thread, below which t
 def row_columns(x, window: Window):
     """x (n, H, W, C) -> (n, covered height * Q, S * C): at every row, the window's row at each of its Q places."""
     x, q, s = padded(x, window), window.out[1], window.kernel[1]
-    (n, height, _, c), (a, b, w, e) = x.shape, x.strides
-    view = as_strided(x, (n, height, q, s, c), (a, b, w * window.stride[1], w * window.dilation[1], e))
+    (n, height, _, c), (a, b, w, e), (_, dilation) = x.shape, x.strides, window.dilation
+    runs, run = (1, s * c) if dilation == 1 else (s, c)
+    view = as_strided(x, (n, height, q, runs, run), (a, b, w * window.stride[1], w * dilation, e))
     out = scratch("columns", view.shape, x.dtype)
-    np.copyto(out, view)
+    np.copyto(in_runs(out), in_runs(view))
     return out.reshape(n, height * q, s * c)
 
 

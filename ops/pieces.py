@@ -11,7 +11,7 @@ from zoo.ops.dtypes import float32, float64
 from zoo.ops.threads import get_num_threads, run
 
 PIECE = 1 << 16            # elements: three or four arrays of float32 fit the L2 cache; smaller ones wait for the GIL
-LONG = 2 * PIECE           # of a formula: two threads lose more by calls of 10 us than one by the second-level cache
+LONG = 4 * PIECE           # of a formula: two threads lose more by calls of 10 us than one by the second-level cache
 WHOLE = 2 * PIECE          # up to here cutting costs more than it gains
 SHARED = 1 << 18           # from 1 MB of float32 on the pool's 20 us are a small part
 

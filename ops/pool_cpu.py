@@ -11,6 +11,7 @@ import numpy as np
 from zoo.ops.buffers import empty
 from zoo.ops.compiled import compiled
 from zoo.ops.dtypes import HALVES, float32
+from zoo.ops.pieces import LONG, each, slices
 from zoo.ops.threads import SINGLE, get_num_threads, run
 
 
@@ -189,10 +190,36 @@ def crop(area, geometry):
     return area[(..., *(slice(p, p + n) for p, n in zip(geometry.padding, geometry.image, strict=True)))]
 
 
+def is_dense(x) -> bool:
+    """Whether x lies in memory as one of the two layouts, and has something in it."""
+    return bool(x.size) and (x.flags.c_contiguous or np.moveaxis(x, 1, -1).flags.c_contiguous)
+
+
+def sums_of_images(x):
+    """x (N, C, *spatial), dense -> (N, C), as products with ones: NumPy's sum takes 10 times as long."""
+    n, c = x.shape[:2]
+    size, last = math.prod(x.shape[2:]), channels_last(x)
+    ones, y = np.ones(size, x.dtype), np.empty((n, c), x.dtype)
+    x = np.moveaxis(x, 1, -1).reshape(n, size, c) if last else x.reshape(n, c, size)
+
+    def sums(part):
+        if last:
+            np.matmul(ones[None], x[part], out=y[part, None])
+        else:
+            np.matmul(x[part], ones, out=y[part])
+
+    with SINGLE:
+        each(sums, slices(n, max(1, 4 * LONG // (c * size))), x.size)
+    return y
+
+
 def avg_pool(x, geometry, divisor):
     """Sums of the windows over `divisor`, a number or an array (*out)."""
     dtype, x = x.dtype, wide(x)
-    y = reduced(padded(x, geometry, 0), geometry, np.add)
+    if geometry.kernel == geometry.image and not any(geometry.padding) and is_dense(x):
+        y = sums_of_images(x).reshape(*x.shape[:2], *geometry.out)
+    else:
+        y = reduced(padded(x, geometry, 0), geometry, np.add)
     return np.divide(y, np.asarray(divisor, y.dtype)).astype(dtype, copy=False)
 
 
@@ -221,18 +248,11 @@ def adaptive_windows(image, out):
     return zip(product(*map(range, out)), product(*spans), strict=True)
 
 
-def mean_of_images(x):
-    """x (N, C, *spatial) with channels last in memory -> (N, C), as one product with a row of 1 / size."""
-    n, c = x.shape[:2]
-    size = math.prod(x.shape[2:])
-    with SINGLE:
-        return (np.full((1, size), 1 / size, x.dtype) @ np.moveaxis(x, 1, -1).reshape(n, size, c))[:, 0]
-
-
 def adaptive_avg_pool(x, out):
     dtype, x = x.dtype, wide(x)
-    if math.prod(out) == 1 and x.size and channels_last(x):
-        return mean_of_images(x).reshape(*x.shape[:2], *out).astype(dtype, copy=False)
+    if math.prod(out) == 1 and is_dense(x):
+        y = sums_of_images(x) / x.dtype.type(math.prod(x.shape[2:]))
+        return y.reshape(*x.shape[:2], *out).astype(dtype, copy=False)
     y = full(x, out, 0, x.dtype)
     for place, span in adaptive_windows(x.shape[2:], out):
         y[(..., *place)] = x[(..., *span)].mean(tuple(range(2, x.ndim)))

@@ -14,15 +14,17 @@ from zoo.ops import conv, conv_cpu, conv_cpu_panels, threads
 from zoo.ops.errors import ShapeError
 from zoo.ops.matmul import linear
 from zoo.ops.norm import batch_norm_train
+from zoo.ops.pool import adaptive_avg_pool
 
 # (N, C, H, W, K, kernel, stride, padding, dilation, groups): every row of conv_cpu.choice, sizes that leave rests
 CASES = {
-    "tiles": (3, 32, 13, 18, 40, 3, 1, (1, 1), 1, 1),
-    "tiles, few": (1, 24, 14, 14, 32, 3, 1, (1, 1), 1, 1),
-    "tiles, no padding": (2, 32, 22, 23, 24, 3, 1, (0, 0), 1, 1),
-    "tiles, uneven padding": (1, 32, 30, 31, 32, 3, 1, (0, 1, 2, 3), 1, 1),
-    "tiles, rows of one image": (1, 24, 70, 66, 24, 3, 1, (2, 1), 1, 1),
+    "tiles": (3, 40, 13, 18, 48, 3, 1, (1, 1), 1, 1),
+    "tiles, few": (1, 40, 14, 14, 48, 3, 1, (1, 1), 1, 1),
+    "tiles, no padding": (2, 48, 22, 23, 40, 3, 1, (0, 0), 1, 1),
+    "tiles, uneven padding": (1, 40, 30, 31, 40, 3, 1, (0, 1, 2, 3), 1, 1),
+    "tiles, rows of one image": (1, 40, 70, 66, 40, 3, 1, (2, 1), 1, 1),
     "rows": (2, 5, 19, 17, 7, 3, 1, (1, 1), 1, 1),
+    "rows, weight's gradient by tiles": (1, 24, 14, 14, 32, 3, 1, (1, 1), 1, 1),
     "rows, dilated": (2, 24, 19, 17, 24, 3, 1, (2, 2), 2, 1),
     "columns": (3, 6, 40, 37, 16, 7, 2, (3, 3), 1, 1),
     "columns, few places": (1, 40, 9, 9, 130, 3, 2, (1, 1), 1, 1),
@@ -78,22 +80,23 @@ def test_every_algorithm_is_the_definition(name, dtype, rng, count):
     """Forward by the definition; the gradients by <dy, conv(x, w)> being linear in x and in w, in float64."""
     x, w, options = drawn(name, rng, dtype)
     window = conv.conv2d_window("conv2d", x, w, None, *options)
-    algorithm = conv_cpu.choice(len(x), x.shape[1], len(w), x.dtype, window)
-    tiled = algorithm is conv_cpu.TILES
+    shape = len(x), x.shape[1], len(w), x.dtype, window
+    algorithm, of_weight = conv_cpu.choice(*shape), conv_cpu.choice(*shape, conv_cpu.NARROW_GRADIENT)
     if dtype == "float32":
         assert algorithm is ALGORITHM[name.split(",")[0]]
+        assert of_weight is (conv_cpu.TILES if "by tiles" in name else algorithm)
     else:
-        assert not tiled
-    tolerance = TILED if tiled else TOLERANCE[dtype]
+        assert conv_cpu.TILES not in (algorithm, of_weight)
+    tolerance, weight_tolerance = (TILED if a is conv_cpu.TILES else TOLERANCE[dtype] for a in (algorithm, of_weight))
     wanted = by_definition(x, w, options[0][0], options[1], options[2][0], options[3])
     close(conv.conv2d(x, w, None, *options), wanted, tolerance)
     dy, dx, dw = (rng.standard_normal(shape).astype(dtype) for shape in (wanted.shape, x.shape, w.shape))
     grads = conv.conv2d_input_grad(dy, w, x.shape[2:], *options), conv.conv2d_weight_grad(dy, x, w.shape[2:], *options)
     assert all(g.dtype == dtype for g in grads)
-    for direction, grad, (a, b) in ((dx, grads[0], (dx, w)), (dw, grads[1], (x, dw))):
+    for direction, grad, (a, b), off in ((dx, grads[0], (dx, w), tolerance), (dw, grads[1], (x, dw), weight_tolerance)):
         terms = dy * by_definition(a, b, options[0][0], options[1], options[2][0], options[3])
         difference = (grad.astype(np.float64) * direction).sum() - terms.sum()
-        assert abs(difference) <= tolerance * 10 * np.sqrt((terms**2).sum())
+        assert abs(difference) <= off * 10 * np.sqrt((terms**2).sum())
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n.startswith("tiles")])
@@ -170,11 +173,11 @@ def test_winograd_switch(rng):
 
 
 def modules(rng):
-    conv2d, norm = nn.Conv2d(24, 32, 3, padding=1), nn.BatchNorm2d(32)
+    conv2d, norm = nn.Conv2d(40, 48, 3, padding=1), nn.BatchNorm2d(48)
     for t in (norm.weight, norm.bias, norm.running_mean):
-        t.data.copy_(zoo.tensor(rng.standard_normal(32).astype("float32")))
-    norm.running_var.copy_(zoo.tensor(rng.uniform(0.5, 2, 32).astype("float32")))
-    return conv2d, norm.eval(), zoo.tensor(rng.standard_normal((2, 24, 16, 17)).astype("float32"))
+        t.data.copy_(zoo.tensor(rng.standard_normal(48).astype("float32")))
+    norm.running_var.copy_(zoo.tensor(rng.uniform(0.5, 2, 48).astype("float32")))
+    return conv2d, norm.eval(), zoo.tensor(rng.standard_normal((2, 40, 16, 17)).astype("float32"))
 
 
 @pytest.mark.parametrize("act", [None, nn.ReLU()])
@@ -226,15 +229,15 @@ def test_hooks_training_and_other_layers_are_not_fused(rng):
         handle.remove()
         y = conv_norm_act(x, conv2d, norm.train())
         assert np.abs(y.numpy().mean((0, 2, 3)) - norm.bias.detach().numpy()).max() < 1e-4      # of this batch
-        group = nn.GroupNorm(4, 32)
+        group = nn.GroupNorm(4, 48)
         assert conv_norm_act(x, conv2d, group, nn.GELU()).equal(nn.GELU()(group(conv2d(x))))
-        with pytest.raises(ShapeError, match="24"):
+        with pytest.raises(ShapeError, match="40"):
             conv_norm_act(zoo.zeros(1, 3, 8, 8), conv2d, norm.eval())
 
 
 def test_sequential_and_fuse(rng):
     conv2d, norm, x = modules(rng)
-    model = nn.Sequential(conv2d, norm, nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 8, 1), nn.Flatten()).eval()
+    model = nn.Sequential(conv2d, norm, nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(48, 8, 1), nn.Flatten()).eval()
     with zoo.no_grad():
         wanted = model(x).numpy()
     with zoo.inference_mode():
@@ -272,9 +275,14 @@ def test_max_pool_without_indices(rng, count):
                 assert np.array_equal(pool(zoo.from_numpy(memory)).numpy(), wanted, equal_nan=True)
 
 
-def test_mean_of_channels_last_images(rng):
-    x = rng.standard_normal((3, 7, 7, 32)).astype("float32").transpose(0, 3, 1, 2)
-    close(nn.AdaptiveAvgPool2d(1)(zoo.from_numpy(x)).numpy(), x.astype("float64").mean((2, 3), keepdims=True), 1e-6)
+@pytest.mark.parametrize("lay", [lambda x: x, lambda x: x.transpose(0, 3, 1, 2), lambda x: x[..., ::2]])
+@pytest.mark.parametrize("shape", [(3, 7, 6, 32), (11, 64, 40, 48), (1, 1, 5, 1)])
+def test_mean_of_images(shape, lay, rng, count):
+    """In both layouts and in none, in one part and in several; by the layer and by the op on arrays."""
+    x = lay(rng.standard_normal(shape).astype("float32"))
+    wanted = x.astype("float64").mean((2, 3), keepdims=True)
+    close(nn.AdaptiveAvgPool2d(1)(zoo.from_numpy(x)).numpy(), wanted, 1e-6)
+    close(adaptive_avg_pool(x, (1, 1)), wanted, 1e-6)
 
 
 def test_batch_norm_of_either_layout(rng, count):
