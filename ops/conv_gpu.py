@@ -96,9 +96,9 @@ class Problem(NamedTuple):
     def config(self, op: str, m: int, n: int, k: int, batch: int, *tags: str) -> Config:
         """The table's, with sides no longer than what they cover; 16 is the least that a tensor core takes.
 
-        Tag "narrow": some channels are no whole number of 4 bytes, and asynchronous copies cannot read them.
+        Tag "narrow": some channels are no whole number of 8 bytes, and are read one or two at a time.
         """
-        if min(self.divisors.values()) * self.dtype.itemsize < 4:
+        if min(self.divisors.values()) * self.dtype.itemsize < 8:
             tags = *tags, "narrow"
         best = gpu_configs.choose(op, self.kind, m, n, k, batch, tags)
         covered = (max(16, triton.next_power_of_2(size)) for size in (m, n, k))

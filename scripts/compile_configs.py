@@ -1,6 +1,6 @@
 """Compiles what the table of configs chooses, for each family of GPUs; exits with 1 if a launch is poor.
 
-    python scripts/compile_configs.py --families sm90 --kinds half --sample 2            # what CI can afford
+    python scripts/compile_configs.py --families sm90 --sample 5                         # what CI can afford
     python scripts/compile_configs.py --report report.json                               # all: an hour on two cores
 
 Products and convolutions of every dtype, layout and kind of epilogue, and attention (config_cases.py), are planned with

@@ -132,6 +132,9 @@ def convolutions(kind: str) -> Iterator[None]:
     """
     from zoo.ops import conv, cuda
 
+    if kind == "integer":
+        return
+
     def last(n, c, h, w, dtype):
         return cuda.empty((n, h, w, c), dtype).view((n, c, h, w), (h * w * c, 1, w * c, c))
 

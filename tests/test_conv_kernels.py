@@ -113,6 +113,24 @@ def test_tiles_whole_and_in_halves(way, sub, rng):
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("dtype", [np.float32, BFLOAT16], ids=["float32", "bfloat16"])
+def test_8_warps_add_up_what_4_do(dtype, rng):
+    """The window of pytorch#173068, where another convolution's 8 warps gave wrong sums: evidence on a GPU."""
+    shape, kernel, options = (1, 33, 12, 13), (34, 33, 3, 3), ((2, 3), (4, 5), (1, 1), 1)
+    x, w = last(rng.normal(size=shape).astype(dtype)), last(rng.normal(size=kernel).astype(dtype))
+    results = []
+    for warps in (4, 8):
+        with gpu_configs.using(config=Config(64, 64, 32, warps, 2, split=1)):
+            y = conv.conv2d(x, w, None, *options)
+            dx, dw = conv.conv2d_input_grad(y, w, shape[2:], *options), conv.conv2d_weight_grad(y, x, (3, 3), *options)
+        results.append([cuda.to_numpy(a).astype(np.float64) for a in (y, dx, dw)])
+    want = conv.conv2d(*(cuda.to_numpy(a).astype(np.float64) for a in (x, w)), None, *options)
+    for four, eight in zip(*results, strict=True):
+        assert np.abs(four - eight).max() <= TOLERANCE[np.dtype(dtype).name] * np.abs(four).max()
+    assert np.abs(results[1][0] - want).max() <= TOLERANCE[np.dtype(dtype).name] * np.abs(want).max()
+
+
+@pytest.mark.cuda
 @pytest.mark.parametrize("way", WAYS)
 def test_gradients_of_every_way(way, rng):
     """Input and weight gradient against float64, with the table's tiles and with small ones."""

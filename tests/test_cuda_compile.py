@@ -1,5 +1,6 @@
 """Compiling for GPUs that are not here: the recorder, scripts/compile_kernels.py, and both beside the interpreter."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -145,3 +146,31 @@ def test_real_sizes_are_recorded(tmp_path):
     assert {"gemm", "fprop", "dgrad", "wgrad", "flat", "tile", "normalize_channels", "step_kernel"} <= kernels
     tiles = [r["constexprs"]["BM"] * r["constexprs"]["BN"] for r in rows if r["kernel"].endswith(":gemm_tma")]
     assert max(tiles) >= 128 * 256, "the tile that only large products take"
+
+
+@interpret
+@pytest.mark.parametrize("family", ["sm86", "sm100"])
+def test_every_row_of_the_table_is_taken(family):
+    """By what scripts/compile_configs.py compiles, and what it finds poor; CI runs it for sm_90."""
+    script = script_of("compile_configs")
+    from zoo.ops import gpu_configs
+
+    found, missing = script.launches(family, ["products", "convolutions"], list(script.config_cases.KINDS))
+    assert not missing
+    names = {launch.row["kernel"].partition(":")[2] for launch in found}
+    assert {"gemm", "fprop", "fprop_rows", "dgrad", "wgrad", "depthwise", "lay"} <= names
+    product = next(launch for launch in found if launch.per_sm > 1 and launch.row["args"][0].startswith("*bfloat16"))
+    good = dict(stack=0, shared=0, programs=product.per_sm, mma=script.MMA[family])
+    it = gpu_configs.FAMILIES[family]
+    assert script.faults(product, good, it) == []
+    for wrong in (dict(stack=8), dict(shared=it.shared + 1), dict(programs=product.per_sm - 1), dict(mma="")):
+        assert len(script.faults(product, good | wrong, it)) == 1
+
+
+def script_of(name: str):
+    """A script as a module, which finds its neighbours as when it is run."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
