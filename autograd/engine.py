@@ -8,8 +8,9 @@ from numpy import ndarray
 
 from zoo.autograd.mode import ANOMALY, MODE, tick
 from zoo.autograd.saved import Variable, freed, overwritten, read, write_gpu_gradients, write_gradients
+from zoo.ops.create import full
 from zoo.ops.cuda.array import DeviceArray
-from zoo.ops.device import constant
+from zoo.ops.device import device_of
 from zoo.ops.errors import GradError
 from zoo.ops.op import Both
 from zoo.ops.pointwise import add
@@ -207,9 +208,10 @@ def collect(node: Pick, g: Any, pending: dict, heap: list) -> None:
 def filled(gs: list, node: Node, tensor: Callable, create_graph: bool):
     """An output that nobody used has a gradient of zeros."""
     like = next(g for g in gs if g is not None)
+    where = device_of(getattr(like, "array", like))
     for g, shape, dtype in zip(gs, node.shape, node.dtype, strict=True):
         if g is None:
-            g = constant(np.zeros(shape, dtype), like)
+            g = full(shape, 0, dtype, where)
             g = tensor(g) if create_graph else g
         yield g
 
