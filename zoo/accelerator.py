@@ -1,7 +1,7 @@
 """torch.accelerator's names: scripts that run on whatever accelerator there is, here a GPU or none."""
 from typing import Any
 
-from zoo import cuda
+from zoo.cuda import current_device, set_device
 from zoo.cuda import device_count as device_count
 from zoo.cuda import empty_cache as empty_cache
 from zoo.cuda import is_available as is_available
@@ -10,7 +10,7 @@ from zoo.cuda import memory_allocated as memory_allocated
 from zoo.cuda import synchronize as synchronize
 from zoo.ops.device import device
 
-current_device_index, set_device_index = cuda.current_device, cuda.set_device
+current_device_index, set_device_index = current_device, set_device
 
 
 def current_accelerator(check_available: bool = False) -> Any:

@@ -98,6 +98,32 @@ def prune(module, args):
     module.weight.data.mul_(module.mask)
 
 
+def vit_steps(fill, x, y, log):
+    vit = ViT()
+    fill(vit)
+    vit.train()
+    opt = torch.optim.AdamW(vit.parameters(), lr=1e-2, betas=(0.9, 0.98))
+    warm = torch.optim.lr_scheduler.LinearLR(opt, 0.1, total_iters=2)
+    cos = torch.optim.lr_scheduler.CosineAnnealingLR(opt, T_max=4)
+    both = torch.optim.lr_scheduler.SequentialLR(opt, [warm, cos], milestones=[2])
+    for step in range(4):
+        for part in x[:, :, :8, :8].chunk(2), :
+            loss = sum(F.cross_entropy(vit(p), t) for p, t in zip(part, y.chunk(2))) / 2
+            loss.backward()
+        norm = nn.utils.clip_grad_norm_(vit.parameters(), 1.0, norm_type=2.0)
+        opt.step()
+        opt.zero_grad()
+        both.step()
+        log += [loss.item(), norm.item(), opt.param_groups[0]["lr"]]
+    feats = {}
+    handle = vit.encoder.layers[0].register_forward_hook(lambda m, i, o: feats.update(x=o.detach()))
+    vit.eval()
+    vit(x[:1, :, :8, :8])
+    handle.remove()
+    total = sum(p.numel() for p in vit.parameters() if p.requires_grad)
+    return log, total, feats["x"].shape[1], [n for n, _ in vit.named_parameters()][:4]
+
+
 def main(fill):
     rng = np.random.RandomState(7)
     x = torch.from_numpy(rng.rand(6, 3, 16, 16).astype(np.float32))
@@ -137,26 +163,4 @@ def main(fill):
     net.layer1[0].conv1.register_buffer("mask", mask)
     net.layer1[0].conv1.register_forward_pre_hook(prune)
     log += [mask.mean().item(), net(x).detach().numpy(), "layer1.0.conv1.mask" in net.state_dict()]
-    vit = ViT()
-    fill(vit)
-    vit.train()
-    opt = torch.optim.AdamW(vit.parameters(), lr=1e-2, betas=(0.9, 0.98))
-    warm = torch.optim.lr_scheduler.LinearLR(opt, 0.1, total_iters=2)
-    cos = torch.optim.lr_scheduler.CosineAnnealingLR(opt, T_max=4)
-    both = torch.optim.lr_scheduler.SequentialLR(opt, [warm, cos], milestones=[2])
-    for step in range(4):
-        for part in x[:, :, :8, :8].chunk(2), :
-            loss = sum(F.cross_entropy(vit(p), t) for p, t in zip(part, y.chunk(2))) / 2
-            loss.backward()
-        norm = nn.utils.clip_grad_norm_(vit.parameters(), 1.0, norm_type=2.0)
-        opt.step()
-        opt.zero_grad()
-        both.step()
-        log += [loss.item(), norm.item(), opt.param_groups[0]["lr"]]
-    feats = {}
-    handle = vit.encoder.layers[0].register_forward_hook(lambda m, i, o: feats.update(x=o.detach()))
-    vit.eval()
-    vit(x[:1, :, :8, :8])
-    handle.remove()
-    total = sum(p.numel() for p in vit.parameters() if p.requires_grad)
-    return log, total, feats["x"].shape[1], [n for n, _ in vit.named_parameters()][:4]
+    return vit_steps(fill, x, y, log)

@@ -85,6 +85,29 @@ def batchify(data, bsz):
     return data.view(bsz, -1).t().contiguous()
 
 
+def word_model(fill, rng, log):
+    data = batchify(torch.tensor(rng.randint(0, 9, 62)), 3)
+    for kind in ("LSTM", "GRU", "RNN_TANH", "RNN_RELU"):
+        m = RNNModel(kind, 9, 6, 6, 2, tie_weights=True)
+        fill(m)
+        hidden = m.init_hidden(3)
+        lr, total = 0.5, 0.0
+        for batch, k in enumerate(range(0, data.size(0) - 1, 5)):
+            seq = min(5, len(data) - 1 - k)
+            x, y = data[k:k + seq], data[k + 1:k + 1 + seq].view(-1)
+            m.zero_grad()
+            hidden = repackage_hidden(hidden)
+            output, hidden = m(x, hidden)
+            loss = nn.NLLLoss()(output, y)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(m.parameters(), 0.25)
+            for p in m.parameters():
+                p.data.add_(p.grad, alpha=-lr)
+            total += loss.item()
+        m.rnn.flatten_parameters()
+        log += [total, math.exp(total / (batch + 1))]
+
+
 def main(fill):
     rng = np.random.RandomState(0)
     cnn = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2, 2), nn.Conv2d(4, 4, 3))
@@ -127,24 +150,5 @@ def main(fill):
         optimizer.step(closure)
     names = [n for n, _ in model.named_children()]
     log = [seen[0], seen[3]]
-    data = batchify(torch.tensor(rng.randint(0, 9, 62)), 3)
-    for kind in ("LSTM", "GRU", "RNN_TANH", "RNN_RELU"):
-        m = RNNModel(kind, 9, 6, 6, 2, tie_weights=True)
-        fill(m)
-        hidden = m.init_hidden(3)
-        lr, total = 0.5, 0.0
-        for batch, k in enumerate(range(0, data.size(0) - 1, 5)):
-            seq = min(5, len(data) - 1 - k)
-            x, y = data[k:k + seq], data[k + 1:k + 1 + seq].view(-1)
-            m.zero_grad()
-            hidden = repackage_hidden(hidden)
-            output, hidden = m(x, hidden)
-            loss = nn.NLLLoss()(output, y)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(m.parameters(), 0.25)
-            for p in m.parameters():
-                p.data.add_(p.grad, alpha=-lr)
-            total += loss.item()
-        m.rnn.flatten_parameters()
-        log += [total, math.exp(total / (batch + 1))]
+    word_model(fill, rng, log)
     return log, names
