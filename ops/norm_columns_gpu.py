@@ -275,10 +275,13 @@ class Rows:
         return mean, var
 
     def normalize(self, x, rest, y, mean, var, weight, bias, eps: float, relu: bool) -> None:
-        """y = (x - mean) / sqrt(var + eps) * weight + bias + rest, and relu of it."""
+        """y = (x - mean) / sqrt(var + eps) * weight + bias + rest, and relu of it.
+
+        Registers are bounded where elements are read one by one: by itself ptxas spills there to have 64 (sm_100).
+        """
         grid = self.across * -(-self.R // self.options["BR"])
         cuda.launch(normalize_rows, (grid,), x, rest, y, mean, var, weight, bias, self.R, self.C // self.div,
-                    float(eps), RELU=relu, maxnreg=128, **self.options)  # left to itself, ptxas spills to get under 64
+                    float(eps), RELU=relu, maxnreg=128 if self.div == 1 else None, **self.options)
 
     def gradients(self, dy, x, dx, mean, var, dmean, dvar, weight, eps: float, batch: bool,
                   masked: Masked | None = None) -> list[DeviceArray]:

@@ -2,7 +2,7 @@
 import math
 
 from zoo.ops import norm_rms as contract
-from zoo.ops.norm_rows_gpu import ROW, no_gradients, normalized, normalized_grad
+from zoo.ops.norm_rows_gpu import longest, no_gradients, normalized, normalized_grad
 
 
 def rms_norm(input, normalized_shape, weight=None, eps=1e-6):
@@ -14,6 +14,6 @@ def rms_norm_grad(dy, input, normalized_shape, weight, eps):
     width, shape = math.prod(normalized_shape), tuple(normalized_shape)
     if not input.size:
         return no_gradients(input, shape)
-    if width > ROW:
+    if width > longest(input.dtype):
         return contract.rms_norm_grad.decompose(dy, input, normalized_shape, weight, eps)
     return tuple(normalized_grad(dy, input, shape, width, weight, eps, False))

@@ -7,10 +7,11 @@ import triton.language as tl
 from zoo.ops import cuda
 from zoo.ops import norm_rows as contract
 from zoo.ops.cuda import DeviceArray
+from zoo.ops.dtypes import float64
 from zoo.ops.norm_gpu import Layout, applied, combine, dense, dense_all, moments, sums_of_gradient, wide_of
 
 TILE = 2048                             # elements of one step
-ROW = 8192                              # up to this length layer_norm keeps a row in registers
+ROW = 8192                              # up to this length a row is kept in registers
 
 
 def _grouped(x: DeviceArray, groups: int) -> Layout:
@@ -197,6 +198,11 @@ def _row_tile(width: int) -> dict:
     return dict(BR=max(1, min(32, TILE // bn)), BN=bn, DIV=_divisor(width), num_warps=8 if bn > 2048 else 4)
 
 
+def longest(dtype) -> int:
+    """Elements of a row whose gradient stays in registers: six numbers of each, and float64 takes two."""
+    return ROW // 4 if dtype == float64 else ROW
+
+
 def normalized(input, width: int, weight, bias, eps: float, center: bool):
     """Rows of so many elements of input, about their mean or about 0."""
     x, y = dense(input), cuda.empty(input.shape, input.dtype, input.device)
@@ -208,7 +214,7 @@ def normalized(input, width: int, weight, bias, eps: float, center: bool):
 
 
 def normalized_grad(dy, input, shape: tuple, width: int, weight, eps: float, center: bool) -> list:
-    """dinput, dweight and, about the mean, dbias, both of `shape`: `width` elements, at most ROW."""
+    """dinput, dweight and, about the mean, dbias, both of `shape`: `width` elements, at most `longest`."""
     x, g, dx = dense(input), dense(dy), cuda.empty(input.shape, input.dtype, input.device)
     tile, rows = _row_tile(width), x.size // width
     per = -(-rows // (264 * tile["BR"])) * tile["BR"]
@@ -228,6 +234,6 @@ def layer_norm_grad(dy, input, normalized_shape, weight, eps):
     width, shape = math.prod(normalized_shape), tuple(normalized_shape)
     if not input.size:
         return no_gradients(input, shape, shape)
-    if width > ROW:
+    if width > longest(input.dtype):
         return contract.layer_norm_grad.decompose(dy, input, normalized_shape, weight, eps)
     return tuple(normalized_grad(dy, input, shape, width, weight, eps, True))
