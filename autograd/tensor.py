@@ -393,10 +393,8 @@ def first_gradient(name: str, y):
 
 
 def owned(g, given: set, leaf):
-    """An array of our own to put into .grad: derivatives may hand out one array twice, or a view.
-
-    On the GPU it may lie densely in the leaf's own order, as channels-last weights' gradients do.
-    """
+    """An array of our own to put into .grad: derivatives may hand out one array twice, or a view. On the GPU it may lie
+    densely in the leaf's own order, as channels-last weights' gradients do."""
     if type(g) is np.ndarray:
         if g.base is not None or id(g) in given or not g.flags.writeable:
             return g.copy()
