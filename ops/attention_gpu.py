@@ -87,14 +87,12 @@ def kept(z, m0, n0, L, S, seed, offset, cut, FOURS: tl.constexpr, BM: tl.constex
     m = tl.arange(0, BM)[:, None]
     if FOURS:
         block = first // 4 + (m * (S // 4) + tl.arange(0, BN // 4)[None, :])
-    else:
-        element = first + (m * S + tl.arange(0, BN)[None, :])
-        block = element // 4
-    a, b, c, d = four_words(seed, offset, block)
-    if FOURS:
+        a, b, c, d = four_words(seed, offset, block)
         even = tl.join(stays(a, cut), stays(c, cut))
         return tl.join(even, tl.join(stays(b, cut), stays(d, cut))).reshape(BM, BN) != 0
     else:
+        element = first + (m * S + tl.arange(0, BN)[None, :])
+        a, b, c, d = four_words(seed, offset, element // 4)
         word = element % 4
         return stays(tl.where(word == 0, a, tl.where(word == 1, b, tl.where(word == 2, c, d))), cut) != 0
 

@@ -264,7 +264,9 @@ def gemm_tma(a, b, c, operands, MD, ND, KD, LDA, LDB,
         ys = tl.make_tensor_descriptor(b, [N, K - SHORT[1]], [LDB * DK, 1], [BN, BK])
     else:
         ys = tl.make_tensor_descriptor(b, [K - SHORT[1], N], [LDB * DN, 1], [BK, BN])
-    if SUB > 0:
+    if SUB == 0:
+        out = c
+    else:
         out = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN // SUB])
     tiles = tl.cdiv(M, BM) * tl.cdiv(N, BN)
     for t in tl.range(tl.program_id(0), tiles, tl.num_programs(0), flatten=FLATTEN, warp_specialize=WS):
