@@ -1,8 +1,9 @@
-"""How the functions of this folder are compiled: for float32, ahead of their first call, without the GIL.
+"""How the functions of this folder are compiled: for float32, at their first call, without the GIL.
 
 None of them has `fastmath`: NaN, infinities and the order of sums are as written.
 """
 import hashlib
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,17 +27,34 @@ def writes(ndim: int, dtype=types.float32):
     return types.Array(dtype, ndim, "A")
 
 
-def kernel(*arguments) -> Callable:
-    """Compiles a function of these types of arguments; the code is kept beside the source or in the user's cache."""
-    def build(function: Callable):
+class Kernel:
+    """A function of these types of arguments, compiled by its first call: a module of them is there at once."""
+
+    def __init__(self, function: Callable, arguments: tuple):
+        self.function, self.signature = function, [types.void(*arguments)]
+        self.compiled: Callable | None = None
+        self.lock = threading.Lock()                           # several threads may come with the first pieces
+
+    def __call__(self, *args) -> None:
+        (self.compiled or self.compile())(*args)
+
+    def compile(self) -> Callable:
+        with self.lock:
+            if self.compiled is None:
+                try:
+                    self.compiled = njit(self.signature, cache=True, **OPTIONS)(self.function)
+                except RuntimeError as error:
+                    if "cannot cache" not in str(error):       # no folder can be written
+                        raise
+                    self.compiled = njit(self.signature, **OPTIONS)(self.function)
+            return self.compiled
+
+
+def kernel(*arguments) -> Callable[[Callable], Kernel]:
+    """Makes a function of these types of arguments a Kernel, whose code is kept beside the source or in a cache."""
+    def build(function: Callable) -> Kernel:
         function.__qualname__ += "_" + DIGEST                  # part of the file's name
-        signature = [types.void(*arguments)]
-        try:
-            return njit(signature, cache=True, **OPTIONS)(function)
-        except RuntimeError as error:
-            if "cannot cache" not in str(error):               # no folder can be written
-                raise
-            return njit(signature, **OPTIONS)(function)
+        return Kernel(function, arguments)
     return build
 
 

@@ -75,19 +75,25 @@ def softmax_grad(dx, dy, y):
         softmax_slope(dx, dy, y, s, tail, rest)
 
 
+@inline
+def log_sum(x, at, columns):
+    """(a row's largest element, the logarithm of the sum of exp(x) less that)."""
+    rest = columns % LANES
+    tail = at + columns - rest
+    largest = top_of(x, at, columns)
+    top = splat(largest)
+    total = first(exp(load(x, tail, rest) - top), rest)
+    for i in range(at, tail, LANES):
+        total = total + exp(load(x, i, LANES) - top)
+    return largest, np.log(sum_of(total))
+
+
 @kernel(writes(1), writes(1), reads(2))
 def top_and_rest(top, rest, x):
     """The logarithm of each row's sum of exp(x) is top (R,), its largest element, + rest (R,)."""
     rows, columns = x.shape
-    beyond = columns % LANES
     for r in range(rows):
-        at, tail = r * columns, (r + 1) * columns - beyond
-        top[r] = top_of(x, at, columns)
-        most = splat(top[r])
-        total = first(exp(load(x, tail, beyond) - most), beyond)
-        for i in range(at, tail, LANES):
-            total = total + exp(load(x, i, LANES) - most)
-        rest[r] = np.log(sum_of(total))
+        top[r], rest[r] = log_sum(x, r * columns, columns)
 
 
 @inline
@@ -95,18 +101,18 @@ def less_two(y, x, a, b, i, n):
     store(y, i, load(x, i, n) - a - b, n)
 
 
-@kernel(writes(2), reads(2), writes(1), writes(1))
-def log_softmax(y, x, top, rest):
-    """y = x - top - rest, which are written too."""
+@kernel(writes(2), reads(2))
+def log_softmax(y, x):
+    """y = x - its row's largest - the logarithm of the sum of exp of that."""
     rows, columns = x.shape
-    beyond = columns % LANES
-    for r in range(rows):
-        top_and_rest(top[r:r + 1], rest[r:r + 1], x[r:r + 1])
-        at, tail = r * columns, (r + 1) * columns - beyond
-        a, b = splat(top[r]), splat(rest[r])
+    rest = columns % LANES
+    for at in range(0, rows * columns, columns):
+        tail = at + columns - rest
+        top, left = log_sum(x, at, columns)
+        a, b = splat(top), splat(left)
         for i in range(at, tail, LANES):
             less_two(y, x, a, b, i, LANES)
-        less_two(y, x, a, b, tail, beyond)
+        less_two(y, x, a, b, tail, rest)
 
 
 @inline
