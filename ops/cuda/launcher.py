@@ -32,7 +32,7 @@ compile_lock = threading.RLock()
 class Numbers(tuple):
     """A tuple of ints that is launched with again and again: what a kernel depends on of it is worked out once.
 
-    A tuple of 3 takes 1 us in each launch, this 0.05.
+    Other tuples are looked through in each launch: a matrix product, which has four of these, took 17 us, now 13.
     """
 
     classes: tuple
@@ -118,7 +118,7 @@ class Kernel:
     def write(self, types: tuple[type, ...]) -> Callable:
         """The launch for arguments of these types, written out: it looks up the compiled kernel and calls it.
 
-        A loop over the arguments took 5.3 us a launch with 16 of them, this 1.9 (scripts/bench/launch.py).
+        A loop over the arguments took 5.3 us a launch with 16 of them, this 3.0 (scripts/bench/launch.py).
         """
         from zoo.ops.cuda.triton_driver import AS_TUPLE, HEAD
 
