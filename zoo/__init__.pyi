@@ -71,7 +71,6 @@ inf: _float
 nan: _float
 pi: _float
 newaxis: None
-dtype: TypeAlias = np.dtype[Any]
 __version__: _str
 from zoo.autograd.autocast import autocast as autocast
 class BFloat16Tensor(Tensor): ...
