@@ -255,7 +255,7 @@ def _plan_of(p: Problem, table: gpu_configs.Choice) -> Plan:
                           STAGES=stages_of(p.stages) if split == 1 else NOTHING.stages, **s.constants, **tile, **even)
     if swap:
         sa, sb = sb, sa
-    plan = Plan(copies, swap, kernel, (tiles * batch * split,), (*s.numbers, sizes, sa, sb, each))
+    plan = Plan(copies, swap, kernel, (tiles * batch * split,), cuda.kept((*s.numbers, sizes, sa, sb, each)))
     if split == 1:
         return plan
     dn = divisor(16 // p.dtype.itemsize, p.N)
