@@ -23,7 +23,7 @@ from zoo.nn.module import Module
 from zoo.nn.norm import BatchNorm2d
 from zoo.nn.parameter import Parameter
 from zoo.ops import conv_cpu
-from zoo.ops.conv import conv2d_norm_act, conv2d_window
+from zoo.ops.conv import conv2d, conv2d_norm_act, conv2d_window
 from zoo.ops.dtypes import float32
 from zoo.ops.matmul import linear_act
 
@@ -102,12 +102,13 @@ def is_fusable(x: Any, conv: Module, norm: Module | None, act: Module | None, re
     return all(type(a) is np.ndarray and a.dtype == float32 for a in arrays)
 
 
-def one_kernel(x: Any, conv: Module, norm: Module | None, act: Module | None, residual: Any) -> Tensor | None:
-    """The modules on x by one kernel of the GPU, which reads the batch norm's vectors: nothing is kept, nothing ages.
+def one_op(x: Any, conv: Module, norm: Module | None, act: Module | None, residual: Any) -> Tensor | None:
+    """The modules on x by one op, which reads the batch norm's vectors anew: nothing is kept, nothing ages.
 
-    None where they cannot be: a gradient is wanted, or the arrays are not all on the GPU and of one dtype (autocast's).
+    None where they cannot be: a gradient is wanted, the arrays are not all on one device and of one dtype (autocast's),
+    or the residual has another shape than the convolution.
     """
-    if MODE.grad or type(x.array) is np.ndarray or not is_plain(x, conv, norm, act):
+    if MODE.grad or not is_plain(x, conv, norm, act):
         return None
     tensors = x, conv.weight, conv.bias
     if MODE.autocast:
@@ -121,6 +122,8 @@ def one_kernel(x: Any, conv: Module, norm: Module | None, act: Module | None, re
     arrays = [None if t is None else t.array for t in vectors]
     options = conv.stride, conv.padding, conv.dilation, conv.groups
     eps = 0.0 if norm is None else norm.eps
+    if rest is not None and tuple(rest.shape) != conv2d.check(input, weight, bias, *options).shape:
+        return None
     return wrap(conv2d_norm_act(input, weight, bias, *arrays, rest, act is not None, eps, *options))
 
 
@@ -134,10 +137,10 @@ def is_one_op(x: Tensor, norm: Module | None, act: Module | None, residual: Tens
 def conv_norm_act(
     x: Tensor, conv: Module, norm: Module | None = None, act: Module | None = None, residual: Tensor | None = None
 ) -> Tensor:
-    """act(norm(conv(x)) + residual) in one pass: under inference_mode, on the GPU under no_grad too.
+    """act(norm(conv(x)) + residual) in one pass where no gradient is wanted.
 
-    On the CPU the norm is folded into the weights; the GPU's kernel applies it to the sums. Elsewhere the convolution
-    is an op of its own, and norm, residual and relu are another.
+    On the CPU the norm is folded into the weights, which are kept from call to call under inference_mode; the GPU's
+    kernel applies it to the sums. Elsewhere the convolution is an op of its own, and norm, residual and relu another.
 
     Args:
         x: (N, C, H, W). conv: Conv2d. norm: BatchNorm2d or None. act: ReLU or None; other modules run one by one.
@@ -151,9 +154,6 @@ def conv_norm_act(
         ...     conv_norm_act(zoo.ones(1, 3, 5, 5), conv, norm, zoo.nn.ReLU()).shape
         (1, 8, 3, 3)
     """
-    y = one_kernel(x, conv, norm, act, residual)
-    if y is not None:
-        return y
     if is_fusable(x, conv, norm, act, residual):
         it = folded_of(conv, norm)
         options = conv.stride, conv.padding, conv.dilation, conv.groups
@@ -162,6 +162,9 @@ def conv_norm_act(
         if residual is None or tuple(residual.shape) == shape:
             rest = None if residual is None else residual.array
             return wrap(conv_cpu.forward(x.array, it.weight, it.bias, window, rest, act is not None, it.kernels))
+    y = one_op(x, conv, norm, act, residual)
+    if y is not None:
+        return y
     x = conv(x)
     if is_one_op(x, norm, act, residual):
         return norm.with_relu(x, residual)
