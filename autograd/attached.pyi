@@ -1238,6 +1238,9 @@ class Attached:
     def pin_memory(self, device: Device | None = None) -> Tensor:
         """A copy in page-locked memory, from which copies to the GPU run beside the host; itself where there is no GPU."""
         ...
+    def pinverse(self, rcond: _float = 1e-15) -> Tensor:
+        """torch's old name of linalg.pinv, with rtol = rcond."""
+        ...
     def positive(self, *, out: Any = None) -> Tensor:
         """x."""
         ...
@@ -1264,6 +1267,9 @@ class Attached:
         ...
     def put_(self, index: Any, source: Any, accumulate: _bool = False) -> Self:
         """In place: `put`, with the result in this tensor's memory."""
+        ...
+    def qr(self, some: _bool = True, *, out: Any = None) -> tuple[Tensor, ...]:
+        """torch's old name of linalg.qr: `some` is mode "reduced", otherwise "complete"."""
         ...
     def quantile(
         self, q: Tensor | _float, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *,
@@ -1507,6 +1513,9 @@ class Attached:
         ...
     def sum_to_size(self, *size: Any) -> Tensor:
         """The sum over the dims that broadcasting from `size` had added."""
+        ...
+    def svd(self, some: _bool = True, compute_uv: _bool = True, *, out: Any = None) -> tuple[Tensor, ...]:
+        """torch's old svd: (U, S, V) with V in place of its transpose; zeros for U and V without compute_uv."""
         ...
     def swapaxes(self, axis0: Any, axis1: Any) -> Tensor:
         """transpose under NumPy's name."""

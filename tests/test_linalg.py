@@ -126,3 +126,82 @@ def test_a_hook_after_the_gradient():
     assert seen == [[2, 2], [4, 4]] and w.grad.tolist() == [6, 6]
     with pytest.raises(RuntimeError, match="leaf"):
         (w * 2).register_post_accumulate_grad_hook(print)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3), (3, 5), (2, 0, 3)])
+def test_singular_vectors_equal_torch_up_to_signs(shape, rng):
+    """Signs are free, and of full_matrices so is the rest of a basis: products, sizes and gradients of what is not."""
+    torch = pytest.importorskip("torch")
+    a = rng.normal(size=shape)
+    x, y = zoo.from_numpy(a.copy()).requires_grad_(), torch.from_numpy(a).requires_grad_()
+    for full in (False, True):
+        (u, s, vh), (tu, ts, tvh) = zoo.linalg.svd(x, full), torch.linalg.svd(y, full)
+        assert [tuple(z.shape) for z in (u, s, vh)] == [tuple(z.shape) for z in (tu, ts, tvh)]
+        k = s.shape[-1]
+        np.testing.assert_allclose(s.detach().numpy(), ts.detach().numpy(), atol=1e-12)
+        np.testing.assert_allclose(abs(u.detach().numpy()[..., :k]), abs(tu.detach().numpy()[..., :k]), atol=1e-10)
+        for q in (u, vh.mT):
+            q = q.detach().numpy()
+            np.testing.assert_allclose(q.swapaxes(-1, -2) @ q, np.broadcast_to(np.eye(q.shape[-1]), (
+                *q.shape[:-2], q.shape[-1], q.shape[-1])), atol=1e-12)
+    if not a.size:
+        return
+    (u, s, vh), (tu, ts, tvh) = zoo.linalg.svd(x, False), torch.linalg.svd(y, False)
+    weights = rng.normal(size=s.shape[-1])
+    mine = ((u**2) @ zoo.from_numpy(weights)).sum() + (s**3).sum() + (vh.mT**2 @ zoo.from_numpy(weights)).sum()
+    theirs = ((tu**2) @ torch.from_numpy(weights)).sum() + (ts**3).sum() + (tvh.mT**2 @ torch.from_numpy(weights)).sum()
+    (g,), (w,) = zoo.autograd.grad(mine, x), torch.autograd.grad(theirs, y)
+    np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_eigenvectors_equal_torch_up_to_signs(uplo, rng):
+    torch = pytest.importorskip("torch")
+    a = rng.normal(size=(2, 5, 5))
+    x, y = zoo.from_numpy(a.copy()).requires_grad_(), torch.from_numpy(a).requires_grad_()
+    (w, v), (tw, tv) = zoo.linalg.eigh(x, uplo), torch.linalg.eigh(y, uplo)
+    np.testing.assert_allclose(w.detach().numpy(), tw.detach().numpy(), atol=1e-12)
+    np.testing.assert_allclose(abs(v.detach().numpy()), abs(tv.detach().numpy()), atol=1e-10)
+    np.testing.assert_allclose(zoo.linalg.eigvalsh(x, uplo).detach().numpy(), tw.detach().numpy(), atol=1e-12)
+    weights = rng.normal(size=5)
+    mine, theirs = (v**2 @ zoo.from_numpy(weights)).sum(), (tv**2 @ torch.from_numpy(weights)).sum()
+    (g,), (t,) = (lib.autograd.grad(z + (e**3).sum(), leaf)
+                  for lib, z, e, leaf in ((zoo, mine, w, x), (torch, theirs, tw, y)))
+    np.testing.assert_allclose(g.numpy(), (t + t.mT).numpy() / 2, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_factors_multiply_to_the_matrix(device, matrix):
+    """Tall, wide, with equal and with zero singular values, and of one column; on both devices alike."""
+    for a in (matrix, matrix[:, :3], matrix[:, :, :2], np.ones((3, 3)), np.zeros((2, 3)), np.eye(4)[:, :1]):
+        x = on(device, a)
+        for mode in ("reduced", "complete"):
+            q, r = zoo.linalg.qr(x, mode)
+            np.testing.assert_allclose((q @ r).cpu().numpy(), a, atol=1e-12)
+            np.testing.assert_allclose((q.mT @ q).cpu().numpy(), np.broadcast_to(
+                np.eye(q.shape[-1]), (*a.shape[:-2], q.shape[-1], q.shape[-1])), atol=1e-12)
+            np.testing.assert_allclose(r.cpu().numpy(), np.linalg.qr(a, mode)[1], atol=1e-12)
+        s = a @ a.swapaxes(-1, -2)
+        w, v = zoo.linalg.eigh(on(device, s))
+        np.testing.assert_allclose((v * w.unsqueeze(-2) @ v.mT).cpu().numpy(), s, atol=1e-9)
+        np.testing.assert_allclose(zoo.linalg.pinv(x).cpu().numpy(), np.linalg.pinv(a), atol=1e-9)
+        np.testing.assert_array_equal(zoo.linalg.matrix_rank(x).cpu().numpy(), np.linalg.matrix_rank(a))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 2), (2, 5)])
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_the_pseudoinverse_equals_torch(shape, hermitian, rng):
+    """With hermitian the gradient agrees where the matrix stays symmetric: torch's is not symmetric, ours is."""
+    torch = pytest.importorskip("torch")
+    a = rng.normal(size=shape)
+    a = a @ a.swapaxes(-1, -2) + np.eye(shape[-2]) if hermitian else a
+    x, y = zoo.from_numpy(a.copy()).requires_grad_(), torch.from_numpy(a).requires_grad_()
+    p, q = zoo.linalg.pinv(x, hermitian=hermitian, rtol=1e-9), torch.linalg.pinv(y, hermitian=hermitian, rtol=1e-9)
+    np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-7, atol=1e-7)
+    (g,), (w,) = zoo.autograd.grad(p.sum(), x), torch.autograd.grad(q.sum(), y)
+    g, w = g.numpy(), w.numpy()
+    w = (w + w.swapaxes(-1, -2)) / 2 if hermitian else w
+    np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6 * abs(w).max())

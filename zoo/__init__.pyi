@@ -1320,6 +1320,9 @@ def permute(input: Tensor, *dims_: Any, dims: Any = None) -> Tensor:
 def permute_copy(*args: Any, **options: Any) -> Tensor:
     """`permute` as a copy."""
     ...
+def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor:
+    """torch's old name of linalg.pinv, with rtol = rcond."""
+    ...
 def pixel_shuffle(input: Tensor, upscale_factor: Any) -> Tensor:
     """(..., C r r, H, W) -> (..., C, H r, W r): channels become r x r pixels (arXiv 1609.05158)."""
     ...
@@ -1358,6 +1361,9 @@ def promote_types(type1: Any, type2: Any) -> np.dtype[Any]:
     ...
 def put(input: Tensor, index: Any, source: Any, accumulate: _bool = False) -> Tensor:
     """input with the elements of source written to (or added at) the flattened input's places index."""
+    ...
+def qr(input: Tensor, some: _bool = True, *, out: Any = None) -> tuple[Tensor, ...]:
+    """torch's old name of linalg.qr: `some` is mode "reduced", otherwise "complete"."""
     ...
 def quantile(
     input: Tensor, q: Tensor | _float, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *,
@@ -1670,6 +1676,9 @@ def sum(
     out: Any = None,
 ) -> Tensor:
     """The sum over `dim` (int, list, or None for all)."""
+    ...
+def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True, *, out: Any = None) -> tuple[Tensor, ...]:
+    """torch's old svd: (U, S, V) with V in place of its transpose; zeros for U and V without compute_uv."""
     ...
 def swapaxes(input: Tensor, axis0: Any, axis1: Any) -> Tensor:
     """transpose under NumPy's name."""
