@@ -2,12 +2,12 @@
 import math
 
 from zoo.ops import norm_rms as contract
-from zoo.ops.norm_rows_gpu import longest, no_gradients, normalized, normalized_grad
+from zoo.ops.norm_rows_gpu import launch_normalize, launch_normalize_grad, longest, no_gradients
 
 
 def rms_norm(input, normalized_shape, weight=None, eps=1e-6):
     contract.rms_norm.check(input, normalized_shape, weight, eps)
-    return normalized(input, math.prod(normalized_shape), weight, None, eps, False)
+    return launch_normalize(input, math.prod(normalized_shape), weight, None, eps, False)
 
 
 def rms_norm_grad(dy, input, normalized_shape, weight, eps):
@@ -16,4 +16,4 @@ def rms_norm_grad(dy, input, normalized_shape, weight, eps):
         return no_gradients(input, shape)
     if width > longest(input.dtype):
         return contract.rms_norm_grad.decompose(dy, input, normalized_shape, weight, eps)
-    return tuple(normalized_grad(dy, input, shape, width, weight, eps, False))
+    return tuple(launch_normalize_grad(dy, input, shape, width, weight, eps, False))

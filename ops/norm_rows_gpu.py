@@ -203,7 +203,7 @@ def longest(dtype) -> int:
     return ROW // 4 if dtype == float64 else ROW
 
 
-def normalized(input, width: int, weight, bias, eps: float, center: bool):
+def launch_normalize(input, width: int, weight, bias, eps: float, center: bool):
     """Rows of so many elements of input, about their mean or about 0."""
     x, y = dense(input), cuda.empty(input.shape, input.dtype, input.device)
     if y.size:
@@ -213,7 +213,7 @@ def normalized(input, width: int, weight, bias, eps: float, center: bool):
     return y
 
 
-def normalized_grad(dy, input, shape: tuple, width: int, weight, eps: float, center: bool) -> list:
+def launch_normalize_grad(dy, input, shape: tuple, width: int, weight, eps: float, center: bool) -> list:
     """dinput, dweight and, about the mean, dbias, both of `shape`: `width` elements, at most `longest`."""
     x, g, dx = dense(input), dense(dy), cuda.empty(input.shape, input.dtype, input.device)
     tile, rows = _row_tile(width), x.size // width
@@ -227,7 +227,7 @@ def normalized_grad(dy, input, shape: tuple, width: int, weight, eps: float, cen
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     contract.layer_norm.check(input, normalized_shape, weight, bias, eps)
-    return normalized(input, math.prod(normalized_shape), weight, bias, eps, True)
+    return launch_normalize(input, math.prod(normalized_shape), weight, bias, eps, True)
 
 
 def layer_norm_grad(dy, input, normalized_shape, weight, eps):
@@ -236,4 +236,4 @@ def layer_norm_grad(dy, input, normalized_shape, weight, eps):
         return no_gradients(input, shape, shape)
     if width > longest(input.dtype):
         return contract.layer_norm_grad.decompose(dy, input, normalized_shape, weight, eps)
-    return tuple(normalized_grad(dy, input, shape, width, weight, eps, True))
+    return tuple(launch_normalize_grad(dy, input, shape, width, weight, eps, True))
