@@ -12,8 +12,9 @@ from zoo.autograd.engine import ForeignNode, Node, Variable, pick, run
 from zoo.autograd.leaf_hooks import run_after, view_requires_grad
 from zoo.autograd.mode import ANOMALY, MODE, tick
 from zoo.autograd.record import write as write_text
+from zoo.ops import create
 from zoo.ops.cuda.driver import state as cuda
-from zoo.ops.device import device_of, put
+from zoo.ops.device import device_of
 from zoo.ops.dtypes import COMPLEX, FLOATS, INEXACT, default_dtype
 from zoo.ops.errors import DimError, DtypeError, GradError, ShapeError
 from zoo.ops.op import PLAIN, Op
@@ -389,7 +390,7 @@ def first_gradient(name: str, y):
         raise GradError(f"{name}: a gradient can be left out only for a scalar, got an output of shape {y.shape}")
     if type(y) is np.ndarray and not y.ndim:
         return unit(y.dtype)
-    return put(np.ones(y.shape, y.dtype), device_of(y))
+    return create.full(y.shape, 1, y.dtype, device_of(y))
 
 
 def owned(g, given: set, leaf):
@@ -489,7 +490,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         if edge in found:
             result.append(found[edge] if create_graph else wrap(found[edge]))
         elif materialize_grads:
-            result.append(wrap(put(np.zeros(x.shape, x.dtype), x.device)))
+            result.append(wrap(create.full(x.shape, 0, x.dtype, x.device)))
         elif allow_unused:
             result.append(None)
         else:
