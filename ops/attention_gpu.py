@@ -12,13 +12,14 @@ import triton.language as tl
 from zoo.ops import attention as contract
 from zoo.ops import cuda, gpu_configs
 from zoo.ops.cuda import DeviceArray
+from zoo.ops.gpu_configs import Config
 from zoo.ops.layout_gpu import power_of_two
 from zoo.ops.matmul_gpu import divisor, kind_of
 from zoo.ops.norm_gpu import dense, wide_of
 from zoo.ops.random import scale_of, threshold
 from zoo.ops.random_gpu import four_words, stream_at
 
-WIDEST = 512            # widths of heads above it run in other ops
+WIDEST = 512            # widths of heads above it run in other ops, as do those for which the table has no tile
 
 
 # Sizes of every kind share a kernel; a mask's strides are specialised, since only what Triton knows to be dense is read
@@ -251,12 +252,20 @@ def _kind_of(dtype) -> str:
     return "ieee" if kind == "tf32x3" else kind             # three products of every tile would not fit the registers
 
 
-def _tile_of(op: str, query: DeviceArray, bias, sizes: Sizes, constants: dict) -> dict:
-    """The constants of one of the kernels, with the tile that the table of configs has for it."""
-    tags = () if constants["DROP"] or bias is not None else ("plain",)
-    widest = max(constants["BE"], constants["BV"])
-    config = gpu_configs.choose(op, _kind_of(query.dtype), sizes.L, sizes.S, widest, sizes.heads, tags)
-    return constants | dict(BM=config.BM, BN=config.BN, num_warps=config.num_warps, num_stages=config.num_stages)
+def _config_of(op: str, query: DeviceArray, bias, sizes: Sizes, p: float) -> Config:
+    """The tile that the table of configs has for one of the kernels."""
+    tags = () if p or bias is not None else ("plain",)
+    widest = max(16, power_of_two(max(sizes.E, sizes.V)))
+    return gpu_configs.choose(op, _kind_of(query.dtype), sizes.L, sizes.S, widest, sizes.heads, tags)
+
+
+def _fits(sizes: Sizes, *configs: Config) -> bool:
+    """Whether the kernels hold a row of such heads; where no tile fits the table says "composed"."""
+    return max(sizes.E, sizes.V) <= WIDEST and all(config.kernel != "composed" for config in configs)
+
+
+def _tile_of(config: Config) -> dict:
+    return dict(BM=config.BM, BN=config.BN, num_warps=config.num_warps, num_stages=config.num_stages)
 
 
 def _common(query, bias, sizes: Sizes, causal, scale, p, seed, offset) -> tuple[tuple, dict]:
@@ -276,20 +285,22 @@ def _common(query, bias, sizes: Sizes, causal, scale, p, seed, offset) -> tuple[
 def attention(query, key, value, bias, causal, scale, p, seed, offset):
     specs = contract.attention.check(query, key, value, bias, causal, scale, p, seed, offset)
     sizes = _sizes(query, value)
-    if max(sizes.E, sizes.V) > WIDEST:
+    config = _config_of("attend", query, bias, sizes, p)
+    if not _fits(sizes, config):
         return contract.attention.decompose(query, key, value, bias, causal, scale, p, seed, offset)
     y, lse = (cuda.empty(s.shape, s.dtype, query.device) for s in specs)
     if lse.size:
         q, k, v = map(dense, (query, key, value))
         numbers, constants = _common(q, bias, sizes, causal, scale, p, seed, offset)
-        how = _tile_of("attend", q, bias, sizes, constants)
-        cuda.launch(attend, (sizes.heads * -(-sizes.L // how["BM"]),), q, k, v, bias, y, lse, *numbers, **how)
+        cuda.launch(attend, (sizes.heads * -(-sizes.L // config.BM),), q, k, v, bias, y, lse, *numbers, **constants,
+                    **_tile_of(config))
     return y, lse
 
 
 def attention_grad(dy, query, key, value, bias, y, lse, causal, scale, p, seed, offset, want_bias):
     sizes = _sizes(query, value)
-    if max(sizes.E, sizes.V) > WIDEST or not (sizes.heads and sizes.L and sizes.S):
+    rows, columns = (_config_of(op, query, bias, sizes, p) for op in ("grad_query", "grad_key_value"))
+    if not _fits(sizes, rows, columns) or not (sizes.heads and sizes.L and sizes.S):
         return contract.attention_grad.decompose(dy, query, key, value, bias, y, lse, causal, scale, p, seed, offset,
                                                  want_bias)
     g, q, k, v, y, lse = map(dense, (dy, query, key, value, y, lse))
@@ -303,9 +314,10 @@ def attention_grad(dy, query, key, value, bias, y, lse, causal, scale, p, seed, 
     means = cuda.empty(lse.shape, lse.dtype, q.device)
     cuda.launch(row_products, (-(-lse.size // 16),), g, y, means, lse.size, sizes.V, BM=16, BV=constants["BV"])
     known = q, k, v, bias, lse, g, means
-    rows, columns = (_tile_of(op, q, bias, sizes, constants) for op in ("grad_query", "grad_key_value"))
-    cuda.launch(grad_query, (sizes.heads * -(-sizes.L // rows["BM"]),), *known, dq, dscores, *numbers, **rows)
-    cuda.launch(grad_key_value, (sizes.heads * -(-sizes.S // columns["BN"]),), *known, dk, dv, *numbers, **columns)
+    cuda.launch(grad_query, (sizes.heads * -(-sizes.L // rows.BM),), *known, dq, dscores, *numbers, **constants,
+                **_tile_of(rows))
+    cuda.launch(grad_key_value, (sizes.heads * -(-sizes.S // columns.BN),), *known, dk, dv, *numbers, **constants,
+                **_tile_of(columns))
     dbias = cuda.empty((0,), q.dtype, q.device) if dscores is None else contract.cast(
         contract.sum_to(dscores, tuple(bias.shape)), q.dtype)
     return dq, dk, dv, dbias
