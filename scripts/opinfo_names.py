@@ -5,7 +5,7 @@
 Left out is what has more than one right answer, of which that script wants torch's; tests/test_linalg.py compares
 these with torch as far as they are unique.
 """
-from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_methods_invocations import op_db  # pyright: ignore[reportMissingImports]
 
 FREE = {
     "svd": "signs of singular vectors; here the largest element of each column of U is positive",

@@ -40,14 +40,16 @@ class Kernel:
 
     def compile(self) -> Callable:
         with self.lock:
-            if self.compiled is None:
+            done = self.compiled
+            if done is None:
                 try:
-                    self.compiled = njit(self.signature, cache=True, **OPTIONS)(self.function)
+                    done = njit(self.signature, cache=True, **OPTIONS)(self.function)
                 except RuntimeError as error:
                     if "cannot cache" not in str(error):       # no folder can be written
                         raise
-                    self.compiled = njit(self.signature, **OPTIONS)(self.function)
-            return self.compiled
+                    done = njit(self.signature, **OPTIONS)(self.function)
+                self.compiled = done
+            return done
 
 
 def kernel(*arguments) -> Callable[[Callable], Kernel]:
