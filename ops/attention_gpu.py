@@ -265,7 +265,8 @@ def _fits(sizes: Sizes, *configs: Config) -> bool:
 
 
 def _tile_of(config: Config) -> dict:
-    return dict(BM=config.BM, BN=config.BN, num_warps=config.num_warps, num_stages=config.num_stages)
+    return dict(BM=config.BM, BN=config.BN, num_warps=config.num_warps, num_stages=config.num_stages,
+                maxnreg=config.registers or None)
 
 
 def _common(query, bias, sizes: Sizes, causal, scale, p, seed, offset) -> tuple[tuple, dict]:

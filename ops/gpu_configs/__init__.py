@@ -35,7 +35,8 @@ class Config(NamedTuple):
     kernel: "tiled", "tma" (persistent, Hopper and later), or "composed": no tile fits, other ops take its place
     (attention of wide heads). split: parts of K, 0 for as many as fill the GPU, -1 for stream-K. group: tile rows
     walked together. sub, flatten, specialize: of the persistent kernel (gemm_gpu.gemm_tma). per_sm: programs
-    that fit a multiprocessor at a time.
+    that fit a multiprocessor at a time. registers: the most of a thread of attention; 0 for what the assembler takes,
+    which spills a few to fit more programs.
     """
     BM: int
     BN: int
@@ -49,6 +50,7 @@ class Config(NamedTuple):
     flatten: bool = True
     specialize: bool = False
     per_sm: int = 1
+    registers: int = 0
 
 
 class Family(NamedTuple):
