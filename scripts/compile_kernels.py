@@ -130,6 +130,7 @@ def main() -> int:
     parser.add_argument("records", nargs="+", help="files that ZOO_RECORD wrote")
     parser.add_argument("--arch", default="80,90,100", help="compute capabilities, as in 80,90,100")
     parser.add_argument("--most", type=int, default=3, help="variants of a kernel and formula; 0 for all")
+    parser.add_argument("--in-turn", action="store_true", help="all for the first --arch, the others take turns")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--report", help="write every row as JSON here")
     options = parser.parse_args()
@@ -137,7 +138,8 @@ def main() -> int:
     found = rows_of(options.records)
     lines = sampled(found, options.most)
     archs = [int(a) for a in options.arch.split(",")]
-    jobs = [(line, arch, i) for line in lines for i, arch in enumerate(archs)]
+    jobs = [(line, arch, i) for k, line in enumerate(lines) for i, arch in enumerate(archs)
+            if i == 0 or not options.in_turn or k % (len(archs) - 1) == i - 1]
     os.environ.pop("ZOO_INTERPRET", None)  # the workers compile
     os.environ.pop("ZOO_RECORD", None)
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
