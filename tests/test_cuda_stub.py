@@ -387,6 +387,39 @@ except RuntimeError as e:
     assert printed.startswith("big: out of resource: shared memory")
 
 
+def test_what_an_h200_refuses_is_refused(stub, tmp_path):
+    body = '''
+from zoo.ops.cuda.triton_driver import PythonUtils
+from zoo.ops.cuda.driver import check, cuda as driver
+x = cuda.empty((4,), np.float32)
+
+def refused(call):
+    try:
+        call()
+    except RuntimeError as e:
+        print("refused:", e)
+
+refused(lambda: cuda.launch(scale, (1, 70000), x, x, 4, 2.0, BLOCK=16))
+cuda.launch(scale, (1000,), x, x, 4, 2.0, BLOCK=16, cooperative=True)
+refused(lambda: cuda.launch(scale, (132 * 32 + 1,), x, x, 4, 2.0, BLOCK=16, cooperative=True, num_warps=1))
+cubin = cuda.prepare(scale, BLOCK=1024).warm({"x": x, "out": x, "n": 4, "factor": 2.0}).asm["cubin"]
+print("registers", PythonUtils().load_binary("scale", cubin, 0, 0)[2])
+with open(LOG + ".cubin", "wb") as file:
+    file.write(cubin)
+stream = cuda.current_stream()
+check(driver().cuStreamBeginCapture(stream.handle, driver().CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
+refused(lambda: check(driver().cuStreamSynchronize(stream.handle)))
+refused(lambda: check(driver().cuStreamEndCapture(stream.handle)))
+'''
+    printed, _ = run(stub, tmp_path, body)
+    lines = printed.splitlines()
+    codes = "error 1 of", "error 720 of", "registers", "CAPTURE_UNSUPPORTED", "CAPTURE_INVALIDATED"
+    assert all(code in line for code, line in zip(codes, lines, strict=True)), printed
+    usage = subprocess.run([triton.knobs.nvidia.cuobjdump.path, "-res-usage", str(tmp_path / "log.cubin")],
+                           capture_output=True, text=True, check=True).stdout
+    assert f"REG:{lines[2].split()[1]} " in usage
+
+
 def test_pinned_tensors_are_copied_beside_the_host(stub, tmp_path):
     body = '''
 import gc
