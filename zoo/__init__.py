@@ -60,6 +60,7 @@ if _TYPE_CHECKING:
     from zoo import cuda as cuda
     from zoo import data as data
     from zoo import distributions as distributions
+    from zoo import func as func
     from zoo import hub as hub
     from zoo import jit as jit
     from zoo import linalg as linalg
@@ -71,14 +72,15 @@ if _TYPE_CHECKING:
     from zoo import special as special
     from zoo import testing as testing
     from zoo import utils as utils
+    from zoo.func.batch import vmap as vmap
     from zoo.jit import compile as compile
     from zoo.serialization import load as load
     from zoo.serialization import save as save
 
 # What is loaded when it is first asked for: `import zoo` alone stays quick.
-_MODULES = ("accelerator", "amp", "backends", "checkpoint", "cuda", "data", "distributions", "hub", "jit", "linalg",
-            "models", "nn", "optim", "random", "serialization", "special", "testing", "utils")
-_LATE = {"compile": "zoo.jit", "load": "zoo.serialization", "save": "zoo.serialization"}
+_MODULES = ("accelerator", "amp", "backends", "checkpoint", "cuda", "data", "distributions", "func", "hub", "jit",
+            "linalg", "models", "nn", "optim", "random", "serialization", "special", "testing", "utils")
+_LATE = {"compile": "zoo.jit", "load": "zoo.serialization", "save": "zoo.serialization", "vmap": "zoo.func"}
 
 for _face in _methods.faces():
     globals().update({_name: _numpy_names(getattr(_face, _name)) for _name in _face.FUNCTIONS})

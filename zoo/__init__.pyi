@@ -34,6 +34,7 @@ from zoo import checkpoint as checkpoint
 from zoo import cuda as cuda
 from zoo import data as data
 from zoo import distributions as distributions
+from zoo import func as func
 from zoo import hub as hub
 from zoo import jit as jit
 from zoo import linalg as linalg
@@ -1858,6 +1859,12 @@ def vdot(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     ...
 def view_copy(*args: Any, **options: Any) -> Tensor:
     """`view` as a copy."""
+    ...
+def vmap(
+    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: _str = 'error', *,
+    chunk_size: _int | None = None,
+) -> Callable:
+    """A function that runs func on each sample of a batch, and stacks what it gives."""
     ...
 def vsplit(
     input: Tensor, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None,
