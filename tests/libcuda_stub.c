@@ -114,6 +114,7 @@ CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f) {
 }
 CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int v) {
   Kernel *k = (Kernel *)f;
+  if ((int)a == 17) return CUDA_ERROR_INVALID_VALUE;  // SHARED_MEMORY_MODE, which Triton 3.9 tries first, is of newer drivers
   if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return 0;
   if (v + k->shared > BLOCK_SHARED) return CUDA_ERROR_INVALID_VALUE;
   k->dynamic = v;
