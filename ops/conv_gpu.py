@@ -237,6 +237,7 @@ def _convolution(input, weight, window: Window, after: Epilogue, has_matrix: boo
     return channels_first(y)
 
 
+@cuda.remembered
 def conv2d(input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     window = contract.conv2d_window("conv2d", input, weight, bias, stride, padding, dilation, groups)
     return _convolution(input, weight, window, biased(_dense(bias)))
@@ -254,6 +255,7 @@ def _norm_act(bias, mean, var, weight, norm_bias, residual, relu: bool, eps: flo
     return epilogue(*stages, *[(scalar_gpu.relu, None)] * relu)
 
 
+@cuda.remembered
 def conv2d_norm_act(input, weight, bias=None, mean=None, var=None, norm_weight=None, norm_bias=None, residual=None,
                     relu=False, eps=1e-5, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     window = contract.norm_act_window(input, weight, bias, mean, var, norm_weight, norm_bias, residual, stride,
@@ -318,17 +320,20 @@ def _input_gradient(dy, weight, bias, window: Window):
     return channels_first(dx)
 
 
+@cuda.remembered
 def conv2d_input_grad(grad, weight, size, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     window = contract.input_grad_window("conv2d_input_grad", grad, weight, size, stride, padding, dilation, groups)
     return _input_gradient(grad, weight, None, window)
 
 
+@cuda.remembered
 def conv_transpose2d(input, weight, bias=None, stride=(1, 1), padding=(0, 0), output_padding=(0, 0), groups=1,
                      dilation=(1, 1)):
     window = contract.transpose_window(input, weight, bias, stride, padding, output_padding, groups, dilation)
     return _input_gradient(input, weight, bias, window)
 
 
+@cuda.remembered
 def conv2d_weight_grad(grad, input, kernel, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     window = contract.weight_grad_window("conv2d_weight_grad", grad, input, kernel, stride, padding, dilation, groups)
     (r, s), c, k = window.kernel, input.shape[1], grad.shape[1]

@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from zoo.ops.cuda import ledger, mode
-from zoo.ops.cuda.capture import outside, refuse
+from zoo.ops.cuda.capture import Untraceable, outside, refuse
 from zoo.ops.cuda.driver import state
 from zoo.ops.cuda.ledger import live
 from zoo.ops.cuda.memory import memory_class
@@ -201,6 +201,8 @@ def copy_from_numpy(x: DeviceArray, array: np.ndarray, non_blocking: bool = Fals
             f"copy_from_numpy: wants a contiguous {x.dtype} array of shape {x.shape}, "
             f"got {array.dtype} of shape {array.shape}"
         )
+    if state.trace is not None:
+        raise Untraceable("copies values from the host")
     if state.graph is not None:
         record_constant(x, array)
     elif is_interpreting():
@@ -263,7 +265,9 @@ def copy_device(target: DeviceArray, source: DeviceArray):
     """Copies `source` into `target`, both contiguous, of equal size in bytes."""
     if target.nbytes != source.nbytes or not (target.is_contiguous and source.is_contiguous):
         raise ValueError(f"copy_device: wants two contiguous arrays of equal bytes, got {target!r} and {source!r}")
-    if is_interpreting():
+    if state.trace is not None:
+        state.trace.call(copy_device, target, source)
+    elif is_interpreting():
         if state.graph is not None:
             state.graph.steps.append(partial(host_copy, held(target), held(source)))
         else:
@@ -278,7 +282,9 @@ def fill_bytes(x: DeviceArray, byte: int = 0):
     """Sets every byte of a contiguous array."""
     if not x.is_contiguous:
         raise ValueError(f"fill_bytes: wants a contiguous array, got strides {x.strides} for shape {x.shape}")
-    if is_interpreting():
+    if state.trace is not None:
+        state.trace.call(fill_bytes, x, byte)
+    elif is_interpreting():
         if state.graph is not None:
             state.graph.steps.append(partial(host_fill, held(x), byte))
         else:

@@ -20,6 +20,10 @@ class CaptureError(RuntimeError):
     """A step that is captured does what a CUDA graph cannot repeat."""
 
 
+class Untraceable(RuntimeError):
+    """A launcher does what depends on more than its arguments' layouts."""
+
+
 class StaleGraph(RuntimeError):
     """A captured step does not fit any more: what was fixed when it was captured has changed."""
 
@@ -33,7 +37,9 @@ is_current_stream_capturing = is_capturing
 
 
 def refuse(why: str):
-    """Raises CaptureError, with the op and the user's line, if a capture is under way."""
+    """Raises CaptureError, with the op and the user's line, if a capture is under way; Untraceable in a trace."""
+    if state.trace is not None:
+        raise Untraceable(why)
     if state.graph is not None:
         name, line = place(sys._getframe(1))
         raise CaptureError(f"{name}: {why}; a captured step cannot do that; called at {line}")
@@ -159,6 +165,8 @@ def random_state(seed: int, offset: int) -> tuple[Any, int, int]:
     Raises:
         CaptureError: the draw is of a generator that the graph does not know.
     """
+    if state.trace is not None:
+        raise Untraceable("draws random numbers")
     graph = state.graph
     if graph is None:
         return None, seed, offset

@@ -113,7 +113,13 @@ class Kernel:
 
     def starter(self, types: tuple[type, ...]) -> Callable:
         """`run(x, y, z, *args)` for arguments of these types and a grid without a 0; what launches often keeps it."""
+        if state.trace is not None:
+            return self.note
         return self.written.get(types) or (self.interpret if is_interpreting() else self.write(types))
+
+    def note(self, x: int, y: int, z: int, *args):
+        """The same launch in a call that is only written down."""
+        state.trace.launch(self, (x, y, z), args)
 
     def write(self, types: tuple[type, ...]) -> Callable:
         """The launch for arguments of these types, written out: it looks up the compiled kernel and calls it.

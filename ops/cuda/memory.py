@@ -73,6 +73,8 @@ class DryMemory:
 
 def memory_class():
     """What makes a block of at least `nbytes` on `device`, owned by the object: `memory_class()(nbytes, device)`."""
+    if state.trace is not None:
+        return state.trace.allocate
     if mode.dry:
         return DryMemory
     if state.pool is not None:
