@@ -26,15 +26,17 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         tensor([1., 1., 1.])
     """
     check("dropout", p)
-    out = dropout_mask(input, p, *default_generator.draw()) if training else input
-    return input.copy_(out) if inplace and training else out
+    if not training or p == 0:
+        return input
+    out = dropout_mask(input, p, *default_generator.draw())
+    return input.copy_(out) if inplace else out
 
 
 def whole_channels(name: str, input: Tensor, p: float, training: bool, inplace: bool, dims: tuple) -> Tensor:  # noqa: A002
     check(name, p)
     if input.ndim not in dims:
         raise ShapeError(f"{name}: wants {' or '.join(map(str, dims))} dimensions, got shape {input.shape}")
-    if not training:
+    if not training or p == 0:
         return input
     batched = input.ndim == dims[-1]
     keep = input.shape[:2] if batched else input.shape[:1]
@@ -64,7 +66,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:  # noqa: A002
-    if input.ndim < 2:
+    if training and 0 < p < 1 and input.ndim < 2:
         raise ShapeError(f"feature_dropout: wants at least 2 dimensions, got shape {input.shape}")
     return whole_channels("feature_dropout", input, p, training, inplace, (input.ndim,))
 
@@ -81,7 +83,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:  # noqa: A002
     """alpha_dropout of whole channels."""
     check("feature_alpha_dropout", p)
-    if training and input.ndim < 2:
+    if training and 0 < p < 1 and input.ndim < 2:
         raise ShapeError(f"feature_alpha_dropout: wants at least 2 dimensions, got shape {input.shape}")
     return alpha(input, p, training, inplace, (*input.shape[:2], *[1] * (input.ndim - 2)))
 

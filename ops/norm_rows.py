@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from zoo.ops.errors import ShapeError
+from zoo.ops.errors import ArgumentError, ShapeError
 from zoo.ops.norm import beside, channels_of, check_affine, statistics_dtype, wide
 from zoo.ops.norm_rows_cpu import normalized, normalized_grad
 from zoo.ops.op import OPS, Spec, structured
@@ -129,6 +129,7 @@ class group_norm:
 
     Raises:
         ShapeError (ValueError, RuntimeError): num_groups does not divide C, or weight or bias is not (C,).
+        ArgumentError (ValueError, RuntimeError): one value is all that a group and the batch have.
 
     Example:
         >>> import zoo
@@ -138,7 +139,9 @@ class group_norm:
     differentiable = ("input", "weight", "bias")
 
     def check(input, num_groups, weight=None, bias=None, eps=1e-5):
-        groups_of(input, num_groups)
+        n, _, size = groups_of(input, num_groups)
+        if n * size == 1:
+            raise ArgumentError(f"group_norm: wants more than 1 value in a group, got {tuple(input.shape)}")
         check_affine("group_norm", input, (input.shape[1],), weight, bias)
         return Spec(tuple(input.shape), input.dtype)
 

@@ -203,3 +203,39 @@ def test_logit_outside_of_the_unit_interval():
 def test_heaviside_names_a_number():
     with pytest.raises(TypeError, match="heaviside"):
         zoo.heaviside(zoo.ones(2), 1.0)
+
+
+@pytest.mark.parametrize("dtype", [zoo.float64, zoo.float16, zoo.bfloat16])
+def test_the_mean_of_a_bag_has_the_dtype_of_the_table(dtype):
+    table = zoo.tensor([[1.0], [2.0], [4.0]], dtype=dtype)
+    y = F.embedding_bag(zoo.tensor([[0, 1], [2, 2]]), table, mode="mean")
+    assert y.dtype == dtype and y.tolist() == [[1.5], [4]]
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_a_batch_of_nothing_leaves_the_running_statistics(momentum):
+    norm = nn.BatchNorm2d(2, momentum=momentum)
+    assert norm(zoo.zeros(0, 2, 3, 3)).shape == (0, 2, 3, 3)
+    assert norm.running_mean.tolist() == [0, 0] and norm.running_var.tolist() == [1, 1]
+    assert norm.num_batches_tracked.item() == 1
+
+
+def test_dropout_that_drops_nothing_gives_back_its_input():
+    x = zoo.ones(3, requires_grad=True)
+    for name in ("Dropout", "Dropout2d", "Dropout3d"):
+        assert getattr(nn, name)(0.0, inplace=True)(x) is x and getattr(nn, name)(0.5).eval()(x) is x
+    assert nn.FeatureAlphaDropout(1.0, inplace=True)(x).tolist() == [0, 0, 0] and x.tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError):
+        nn.Dropout2d(0.5)(x)
+
+
+def test_the_mean_over_no_probabilities():
+    assert F.cross_entropy(zoo.zeros(0, 3), zoo.zeros(0, 3)).isnan()
+    with pytest.raises(RuntimeError):
+        F.cross_entropy(zoo.zeros(2, 3), zoo.zeros(2, 3), ignore_index=1)
+
+
+def test_a_group_of_one_value_has_no_variance():
+    with pytest.raises(ValueError):
+        nn.GroupNorm(3, 3)(zoo.ones(1, 3))
+    assert nn.GroupNorm(3, 3)(zoo.ones(2, 3)).tolist() == [[0, 0, 0]] * 2

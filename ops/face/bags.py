@@ -6,7 +6,7 @@ from zoo.ops.dtypes import INTS
 from zoo.ops.errors import ArgumentError, DtypeError, ShapeError
 from zoo.ops.face.index import embedding
 from zoo.ops.op import OPS
-from zoo.ops.shape import expand, filled, reshape
+from zoo.ops.shape import cast, expand, filled, reshape
 
 FUNCTIONS = ()
 METHODS = ()
@@ -77,5 +77,5 @@ def collected(rows, counted, numbers, bags: int, mode: str):
     total = OPS["scatter_add"](zeros, 0, place, rows)
     if mode == "sum":
         return total
-    count = OPS["scatter_add"](filled(rows, (bags,), 0.0), 0, numbers, OPS["where"](counted, 1.0, 0.0))
+    count = OPS["scatter_add"](filled(rows, (bags,), 0.0), 0, numbers, cast(counted, rows.dtype))
     return OPS["div"](total, reshape(OPS["maximum"](count, 1.0), (bags, 1)))

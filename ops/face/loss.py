@@ -85,6 +85,7 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     Raises:
         ShapeError (ValueError, RuntimeError): shapes that do not fit together.
         DimError (ValueError, IndexError): a class outside [0, C).
+        ArgumentError (ValueError, RuntimeError): an ignore_index beside probabilities.
 
     Example:
         >>> import zoo
@@ -99,6 +100,8 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
         return loss if reduction != "none" or target.ndim == 1 else reshape(loss, tuple(target.shape))
     if target.dtype in INTS and input.shape != target.shape:
         return class_losses(input, target, weight, ignore_index, reduction, label_smoothing)
+    if ignore_index >= 0:
+        raise ArgumentError(f"cross_entropy: wants no ignore_index with probabilities, got {ignore_index}")
     return probability_losses(input, target, weight, reduction, label_smoothing)
 
 
@@ -160,7 +163,7 @@ def probability_losses(input, target, weight, reduction: str, smoothing: float):
         log = log * reshape(weight, (*(1,) * dim, classes, *(1,) * (input.ndim - dim - 1)))
     loss = -OPS["sum"](log * target, dim)
     if reduction == "mean":
-        return OPS["sum"](loss) / max(math.prod(loss.shape), 1)
+        return OPS["sum"](loss) / math.prod(loss.shape)
     return reduced(loss, reduction)
 
 
@@ -365,7 +368,10 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
 
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
                                       reduction="mean"):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin); swap: d(positive, negative) if that is less."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin); swap: d(positive, negative) if that is less.
+
+    distance_function: d, of two tensors; by default `pairwise_distance`.
+    """
     if margin <= 0:
         raise ArgumentError(f"triplet_margin_loss: wants margin > 0, got {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
@@ -442,6 +448,7 @@ NN_FUNCTIONS = ("cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_l
                 "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "soft_margin_loss",
                 "hinge_embedding_loss",
                 "margin_ranking_loss", "poisson_nll_loss", "gaussian_nll_loss", "cosine_similarity",
-                "cosine_embedding_loss", "pairwise_distance", "triplet_margin_loss", "multilabel_soft_margin_loss",
-                "multi_margin_loss", "multilabel_margin_loss")
+                "cosine_embedding_loss", "pairwise_distance", "triplet_margin_loss",
+                "triplet_margin_with_distance_loss", "multilabel_soft_margin_loss", "multi_margin_loss",
+                "multilabel_margin_loss")
 INPLACE = ()

@@ -30,6 +30,9 @@ def move(running_mean, running_var, mean, var, count: int, momentum: float | Non
 
     The variance is made unbiased; momentum None: the plain average of all batches.
     """
+    if not count:                                # no values, no statistics
+        running_mean = running_var = None
+        momentum = momentum or 0.0
     targets, mean, var = (running_mean, running_var, batches), raw(mean), raw(var)
     for x in targets[:2]:
         if x is not None and (tuple(x.shape) != mean.shape or type(raw(x)) is not type(mean)):
@@ -122,7 +125,7 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
     count = math.prod(input.shape[2:])
     if count == 1:
         raise ArgumentError(f"instance_norm: wants more than 1 spatial element when training, got {tuple(input.shape)}")
-    if running_mean is not None or running_var is not None:
+    if n * count and (running_mean is not None or running_var is not None):
         _, mean, var = batch_norm_train(reshape(input, (1, n * channels, count)), None, None, eps)
         for running, new, scale in ((running_mean, mean, 1), (running_var, var, count / max(count - 1, 1))):
             if running is not None:

@@ -51,8 +51,11 @@ class AlphaDropout(Dropout1d):
 
     function = "alpha_dropout"
 
+    def forward(self, input):  # noqa: A002  (torch's module, too, has an `inplace` that it does not heed)
+        return getattr(F, self.function)(input, self.p, self.training)
 
-class FeatureAlphaDropout(Dropout1d):
+
+class FeatureAlphaDropout(AlphaDropout):
     """AlphaDropout of whole channels."""
 
     function = "feature_alpha_dropout"

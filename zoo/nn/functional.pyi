@@ -561,6 +561,12 @@ def triplet_margin_loss(
 ) -> Tensor:
     """max(0, |anchor - positive|_p - |anchor - negative|_p + margin) over the last dimension."""
     ...
+def triplet_margin_with_distance_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None, margin: _float = 1.0,
+    swap: _bool = False, reduction: _str = 'mean',
+) -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin); swap: d(positive, negative) if that is less."""
+    ...
 def unfold(
     input: Tensor, kernel_size: _int | Sequence[_int], dilation: _int | Sequence[_int] = 1,
     padding: _int | Sequence[_int] | _str = 0, stride: _int | Sequence[_int] = 1,

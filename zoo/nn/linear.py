@@ -95,6 +95,13 @@ class Bilinear(Module):
         )
 
 
+def row_options(table) -> str:
+    """How the rows of an Embedding or EmbeddingBag are used, where it is not the default, for its repr."""
+    text = "" if table.max_norm is None else f", max_norm={table.max_norm}"
+    text += "" if table.norm_type == 2 else f", norm_type={table.norm_type}"
+    return text + ("" if not table.scale_grad_by_freq else f", scale_grad_by_freq={table.scale_grad_by_freq}")
+
+
 class Embedding(Module):
     r"""Rows of a table by their numbers: `y = weight[input]`.
 
@@ -156,10 +163,7 @@ class Embedding(Module):
     def extra_repr(self) -> str:
         text = f"{self.num_embeddings}, {self.embedding_dim}"
         text += "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        text += "" if self.max_norm is None else f", max_norm={self.max_norm}"
-        text += "" if self.norm_type == 2 else f", norm_type={self.norm_type}"
-        text += "" if not self.scale_grad_by_freq else f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        return text + (", sparse=True" if self.sparse else "")
+        return text + row_options(self) + (", sparse=True" if self.sparse else "")
 
     @classmethod
     def from_pretrained(
@@ -221,7 +225,7 @@ class EmbeddingBag(Module):
         )
 
     def extra_repr(self) -> str:
-        text = f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+        text = f"{self.num_embeddings}, {self.embedding_dim}{row_options(self)}, mode={self.mode!r}"
         return text + ("" if self.padding_idx is None else f", padding_idx={self.padding_idx}")
 
 

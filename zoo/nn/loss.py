@@ -4,7 +4,7 @@ from typing import Any
 
 from zoo.nn import functional as F  # noqa: N812
 from zoo.nn.module import Module
-from zoo.ops.face.loss import triplet_margin_with_distance_loss
+from zoo.nn.vision import PairwiseDistance
 
 
 def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
@@ -249,7 +249,7 @@ class TripletMarginWithDistanceLoss(Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) for any function d of two tensors.
 
     Args:
-        distance_function: d; by default pairwise_distance. margin: > 0.
+        distance_function: d; by default PairwiseDistance(). margin: > 0.
         swap: take d(positive, negative) where that is less. reduction: mean, sum or none.
 
     Example:
@@ -263,10 +263,11 @@ class TripletMarginWithDistanceLoss(Loss):
         self, *, distance_function: Any = None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"
     ):
         super().__init__(reduction=reduction)
-        self.distance_function, self.margin, self.swap = distance_function, margin, swap
+        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
+        self.margin, self.swap = margin, swap
 
     def forward(self, anchor, positive, negative):
-        return triplet_margin_with_distance_loss(
+        return F.triplet_margin_with_distance_loss(
             anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap,
             reduction=self.reduction,
         )
