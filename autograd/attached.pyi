@@ -689,6 +689,9 @@ class Attached:
     def geometric_(self, p: _float, *, generator: Generator | None = None) -> Self:
         """Geometric: ceil(log(1 - u) / log(1 - p)), at least 1."""
         ...
+    def geqrf(self, *, out: Any = None) -> tuple[Tensor, ...]:
+        """(a, tau) of matrices (..., m, n): R in a's upper triangle, below it the reflections for householder_product."""
+        ...
     def ger(self, vec2: Tensor, *, out: Any = None) -> Tensor:
         """Another name of `outer`."""
         ...
@@ -1016,6 +1019,9 @@ class Attached:
     def matmul(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         """Matrix product over the last two dimensions, broadcast over the others; 1-d: input is a row, other a column."""
         ...
+    def matrix_exp(self, *, out: Any = None) -> Tensor:
+        """The exponential 1 + A + A^2 / 2 + A^3 / 6 ... of square matrices (..., n, n)."""
+        ...
     def matrix_power(self, n: Any, *, out: Any = None) -> Tensor:
         """The n-th power of square matrices by repeated squaring; the inverse's for n < 0."""
         ...
@@ -1228,6 +1234,9 @@ class Attached:
         ...
     def numpy(self, *, force: _bool = False) -> np.ndarray[Any, Any]:
         """The ndarray on the same memory; bfloat16 is ml_dtypes'."""
+        ...
+    def orgqr(self, tau: Any, *, out: Any = None) -> Tensor:
+        """The first n columns of H_1 H_2 ... H_k, with H_i = 1 - tau_i v_i v_i'."""
         ...
     def outer(self, vec2: Tensor, *, out: Any = None) -> Tensor:
         """(M,), (N,) -> (M, N): every product. Raises ShapeError unless both are 1-d."""

@@ -12,7 +12,7 @@ from zoo.ops.op import OPS, Op
 
 FACES = ("pointwise", "activation", "reduce", "sort", "matmul", "norm", "loss", "conv", "pool", "shape", "split",
          "join", "index", "sets", "rnn", "attention", "parts", "calculus", "statistics", "special", "linalg",
-         "factors")
+         "factors", "matrix_functions")
 OPERATORS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "floordiv": "floor_divide",
              "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
              "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "matmul": "matmul"}

@@ -51,7 +51,7 @@ RESULTS = dict.fromkeys((
     "unravel_index", "std_mean", "var_mean", "lstm_cell", "native_batch_norm", "native_group_norm",
     "native_layer_norm", "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices",
     "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d_with_indices",
-    "qr", "svd", "eigh", "lstsq", "solve_ex",
+    "qr", "svd", "eigh", "lstsq", "solve_ex", "geqrf",
     ), SEVERAL)
 RESULTS |= dict.fromkeys(("sort", "topk", "mode", "kthvalue", "cummax", "cummin"), "ValuesAndIndices")
 RESULTS |= dict.fromkeys(("equal", "allclose", "is_nonzero", "is_signed", "is_conj", "is_neg", "is_shared"), "_bool")

@@ -205,3 +205,37 @@ def test_the_pseudoinverse_equals_torch(shape, hermitian, rng):
     g, w = g.numpy(), w.numpy()
     w = (w + w.swapaxes(-1, -2)) / 2 if hermitian else w
     np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6 * abs(w).max())
+
+
+@pytest.mark.parametrize("dtype, rtol", [("float32", 3e-6), ("float64", 1e-13)])
+@pytest.mark.parametrize("shape", [(4, 4), (2, 3, 5, 5), (1, 1), (0, 0), (2, 0, 3, 3)], ids=str)
+def test_matrix_exp_equals_torch(shape, dtype, rtol, rng):
+    """torch's in float64, since its float32 results are off by more; norms differ much in one batch."""
+    torch = pytest.importorskip("torch")
+    a = rng.normal(size=shape) * 4.0 ** rng.integers(-2, 2, size=(*shape[:-2], 1, 1))
+    mine = zoo.linalg.matrix_exp(zoo.tensor(a.astype(dtype))).numpy()
+    theirs = torch.linalg.matrix_exp(torch.tensor(a.astype(dtype).astype(np.float64))).numpy()
+    assert mine.shape == theirs.shape and mine.dtype == dtype
+    scale = np.abs(theirs).max((-2, -1), initial=0, keepdims=True)
+    assert (np.abs(mine - theirs) <= rtol * np.maximum(scale, 1)).all()
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (2, 6, 3), (1, 1), (3, 0), (5, 1), (2, 3, 5)], ids=str)
+def test_reflections_equal_torch(shape, rng):
+    torch = pytest.importorskip("torch")
+    a = rng.normal(size=shape)
+    a[..., 1:, :1] = 0                                         # a column that needs no reflection
+    mine, theirs = zoo.geqrf(zoo.tensor(a)), torch.geqrf(torch.tensor(a))
+    for x, y in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=1e-12, atol=1e-13)
+    if shape[-2] >= shape[-1]:
+        np.testing.assert_allclose(zoo.linalg.householder_product(*mine).numpy(),
+                                   torch.linalg.householder_product(*theirs).numpy(), rtol=1e-12, atol=1e-13)
+
+
+def test_matrix_functions_have_gradients_of_any_order(rng):
+    a, tau = zoo.tensor(rng.normal(size=(4, 3)), requires_grad=True), zoo.tensor(rng.random(3), requires_grad=True)
+    assert zoo.autograd.gradgradcheck(zoo.linalg.householder_product, (a, tau))
+    assert zoo.autograd.gradgradcheck(zoo.matrix_exp, (zoo.tensor(3 * rng.normal(size=(3, 3)), requires_grad=True),))
+    with pytest.raises(RuntimeError, match=r"householder_product: wants .*\(3, 4\)"):
+        zoo.linalg.householder_product(zoo.ones(3, 4), zoo.ones(2))

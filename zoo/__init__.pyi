@@ -757,6 +757,9 @@ def gcd(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
 def ge(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     """a >= b."""
     ...
+def geqrf(input: Tensor, *, out: Any = None) -> tuple[Tensor, ...]:
+    """(a, tau) of matrices (..., m, n): R in a's upper triangle, below it the reflections for householder_product."""
+    ...
 def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """Another name of `outer`."""
     ...
@@ -1087,6 +1090,9 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
 def matmul(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     """Matrix product over the last two dimensions, broadcast over the others; 1-d: input is a row, other a column."""
     ...
+def matrix_exp(A: Any, *, out: Any = None) -> Tensor:
+    """The exponential 1 + A + A^2 / 2 + A^3 / 6 ... of square matrices (..., n, n)."""
+    ...
 def matrix_power(A: Any, n: Any, *, out: Any = None) -> Tensor:
     """The n-th power of square matrices by repeated squaring; the inverse's for n < 0."""
     ...
@@ -1306,6 +1312,9 @@ def ones_like(
     memory_format: memory_format | None = None,
 ) -> Tensor:
     """A tensor of input's shape, dtype and device, filled with 1."""
+    ...
+def orgqr(A: Any, tau: Any, *, out: Any = None) -> Tensor:
+    """The first n columns of H_1 H_2 ... H_k, with H_i = 1 - tau_i v_i v_i'."""
     ...
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """(M,), (N,) -> (M, N): every product. Raises ShapeError unless both are 1-d."""

@@ -38,6 +38,9 @@ def eigh(A: Any, UPLO: _str = 'L', *, out: Any = None) -> tuple[Tensor, ...]:
 def eigvalsh(A: Any, UPLO: _str = 'L', *, out: Any = None) -> Tensor:
     """The eigenvalues of symmetric matrices, ascending: see `eigh`."""
     ...
+def householder_product(A: Any, tau: Any, *, out: Any = None) -> Tensor:
+    """The first n columns of H_1 H_2 ... H_k, with H_i = 1 - tau_i v_i v_i'."""
+    ...
 def inv(A: Any, *, out: Any = None) -> Tensor:
     """The inverse of square matrices (..., n, n)."""
     ...
@@ -49,6 +52,9 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: Any = None) -> tuple[Ten
     ...
 def matmul(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     """Matrix product over the last two dimensions, broadcast over the others; 1-d: input is a row, other a column."""
+    ...
+def matrix_exp(A: Any, *, out: Any = None) -> Tensor:
+    """The exponential 1 + A + A^2 / 2 + A^3 / 6 ... of square matrices (..., n, n)."""
     ...
 def matrix_norm(
     A: Any, ord: _str = 'fro', dim: Any = (-2, -1), keepdim: _bool = False, *, dtype: DType | None = None,
