@@ -6,10 +6,9 @@ import triton.language as tl
 from zoo.ops import cuda
 from zoo.ops import factors as contract
 from zoo.ops.cuda import DeviceArray
-from zoo.ops.dtypes import HALVES, float32
 from zoo.ops.join_gpu import cat
 from zoo.ops.layout_gpu import power_of_two
-from zoo.ops.linalg_gpu import svd
+from zoo.ops.linalg_gpu import svd, wide
 from zoo.ops.op import OPS
 from zoo.ops.pointwise_gpu import contiguous_copy
 from zoo.ops.shape import basic_index, cast, reshape, triu
@@ -44,10 +43,6 @@ def reflect(w, M, N, K, BM: tl.constexpr, BN: tl.constexpr):
         tl.debug_barrier()
 
 
-def _wide(a: DeviceArray) -> DeviceArray:
-    return cast(a, float32) if a.dtype in HALVES else a
-
-
 def _units(n: int, like: DeviceArray) -> DeviceArray:
     """Unit matrices, one for each matrix of `like`."""
     one = np.broadcast_to(np.eye(n, dtype=like.dtype), (*like.shape[:-2], n, n))
@@ -57,7 +52,7 @@ def _units(n: int, like: DeviceArray) -> DeviceArray:
 def qr(a, complete=False):
     q_spec, r_spec = contract.qr.check(a, complete)
     m, n = a.shape[-2:]
-    x = _wide(a)
+    x = wide(a)
     w = cat(a.ndim - 1, x, _units(m, x))                   # [a | 1] becomes [r | q']
     if a.size:
         bm = power_of_two(m)
@@ -73,7 +68,7 @@ def eigh(a):
     specs = contract.eigh.check(a)
     if not a.size:
         return tuple(cuda.empty(s.shape, s.dtype, a.device) for s in specs)
-    x = _wide(a)
+    x = wide(a)
     x = OPS["mul"](OPS["add"](x, contract.turned(x)), 0.5)
     c = OPS["amax"](OPS["sum"](OPS["abs"](x), -1, False, None), (-1,), True)              # (..., 1): Gershgorin's bound
     shifted = OPS["add"](x, OPS["mul"](_units(a.shape[-1], x), reshape(c, (*c.shape, 1))))
@@ -87,4 +82,4 @@ def pinv(a, atol=0.0, rtol=0.0):
     spec = contract.pinv.check(a, atol, rtol)
     if not a.size:
         return cuda.empty(spec.shape, spec.dtype, a.device)
-    return cast(contiguous_copy(contract.inverted(*svd(_wide(a)), atol, rtol)), spec.dtype)
+    return cast(contiguous_copy(contract.inverted(*svd(wide(a)), atol, rtol)), spec.dtype)

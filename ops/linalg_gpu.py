@@ -118,7 +118,7 @@ def rotate(w, v, N, M, SWEEPS: tl.constexpr, BM: tl.constexpr):
                 tl.debug_barrier()
 
 
-def _wide(a: DeviceArray) -> DeviceArray:
+def wide(a: DeviceArray) -> DeviceArray:
     return cast(a, float32) if a.dtype in HALVES else a
 
 
@@ -136,7 +136,7 @@ def solve(a, b):
     n = a.shape[-1]
     if not b.size:
         return cuda.empty(spec.shape, spec.dtype, b.device)
-    w = cat(a.ndim - 1, _wide(a), _wide(b))
+    w = cat(a.ndim - 1, wide(a), wide(b))
     sign, _ = _eliminated(w, tuple(a.shape[:-2]))
     if (cuda.to_numpy(sign) == 0).any():
         raise LinAlgError(f"linalg.solve: Singular matrix, got shape {tuple(a.shape)}")
@@ -148,13 +148,13 @@ def slogdet(a):
     if not a.size:
         return tuple(cast(cuda.from_numpy(np.full(s.shape, v), a.device), s.dtype)
                      for s, v in zip(specs, (1.0, 0.0), strict=True))
-    found = _eliminated(contiguous_copy(_wide(a)), specs[0].shape)
+    found = _eliminated(contiguous_copy(wide(a)), specs[0].shape)
     return tuple(cast(y, s.dtype) for y, s in zip(found, specs, strict=True))
 
 
 def det(a):
     spec = contract.det.check(a)
-    sign, size = slogdet(_wide(a))
+    sign, size = slogdet(wide(a))
     return cast(OPS["mul"](sign, OPS["exp"](size)), spec.dtype)
 
 
@@ -162,7 +162,7 @@ def cholesky(a):
     spec = contract.cholesky.check(a)
     if not a.size:
         return cuda.empty(spec.shape, spec.dtype, a.device)
-    x, n = _wide(a), a.shape[-1]
+    x, n = wide(a), a.shape[-1]
     w = OPS["mul"](OPS["add"](x, contract.turned(x)), 0.5)
     w = w if w.is_contiguous else contiguous_copy(w)
     good = cuda.empty((w.size // (n * n),), int32, a.device)
@@ -178,7 +178,7 @@ def svd(a):
     if not a.size:
         return tuple(cuda.empty(s.shape, s.dtype, a.device) for s in specs)
     tall = a.shape[-2] >= a.shape[-1]
-    x = contiguous_copy(contract.turned(_wide(a)) if tall else _wide(a))           # its rows are turned
+    x = contiguous_copy(contract.turned(wide(a)) if tall else wide(a))           # its rows are turned
     n, m = x.shape[-2:]
     one = np.broadcast_to(np.eye(n, dtype=x.dtype), (*x.shape[:-2], n, n))
     v = cuda.from_numpy(np.ascontiguousarray(one), a.device)

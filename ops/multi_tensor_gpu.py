@@ -17,7 +17,7 @@ import triton.language as tl
 from zoo.ops import cuda, scalar_gpu
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import float32, float64, join
-from zoo.ops.pointwise_gpu import contiguous_copy, copy_into
+from zoo.ops.pointwise_gpu import contiguous_copy, copy_into, is_dense
 
 BLOCK = 1024            # elements of a program: two accesses of 16 bytes for each of 128 threads in float32
 LONG = 8 * BLOCK        # of one that adds up: 8 times fewer parts for the one program that ends the sum
@@ -27,18 +27,6 @@ TYPES = {"float16": tl.float16, "bfloat16": tl.bfloat16, "float32": tl.float32, 
 
 
 # -- tables of addresses
-
-def dense(x: DeviceArray) -> bool:
-    """Do the elements lie side by side, in whatever order of the dimensions?"""
-    if x.is_contiguous:
-        return True
-    reached = 1
-    for step, n in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
-        if step != reached:
-            return False
-        reached *= n
-    return True
-
 
 def alike(x: DeviceArray, y: DeviceArray) -> bool:
     """Have equal elements of the two, of one shape, equal places in memory?"""
@@ -186,7 +174,7 @@ def _apply(function: Any, arrays: Sequence[DeviceArray], others: Sequence[Device
     held = number if isinstance(number, DeviceArray) else None
     for dtype, members in _by_dtype(arrays).items():
         wide = tl.float32 if dtype.itemsize < 8 and dtype.kind not in "iu" else tl.float64
-        rows = [(arrays[n] if dense(arrays[n]) else contiguous_copy(arrays[n]),) for n in members]
+        rows = [(arrays[n] if is_dense(arrays[n]) else contiguous_copy(arrays[n]),) for n in members]
         if others is not None:
             rows = [(x, laid_like(others[n], x)) for n, (x,) in zip(members, rows, strict=True)]
         table, chunks, aligned = tables(rows, BLOCK)
@@ -317,7 +305,7 @@ def norm(arrays, order) -> DeviceArray:
     device, groups = arrays[0].device, _by_dtype(arrays)
     made = []
     for dtype, members in groups.items():
-        rows = [(arrays[n] if dense(arrays[n]) else contiguous_copy(arrays[n]),) for n in members]
+        rows = [(arrays[n] if is_dense(arrays[n]) else contiguous_copy(arrays[n]),) for n in members]
         made.append((dtype, rows, *tables(rows, LONG)))
     wide = float64 if float64 in groups else float32
     parts, first = cuda.empty((sum(chunks.shape[0] for _, _, _, chunks, _ in made),), wide, device), 0

@@ -299,8 +299,14 @@ def _plan_of(op: Op, args: tuple) -> Plan:
 
 def is_dense(x: DeviceArray) -> bool:
     """No gaps and no overlaps: a permutation of a contiguous array."""
+    return is_dense_layout(x.shape, x.strides)
+
+
+@functools.lru_cache(MOST_PLANS)
+def is_dense_layout(shape: tuple, strides: tuple) -> bool:
+    """`is_dense`, of an array of this shape and these strides. An optimizer asks it of each parameter in each step."""
     wanted = 1
-    for stride, size in sorted((s, n) for s, n in zip(x.strides, x.shape, strict=True) if n != 1):
+    for stride, size in sorted((s, n) for s, n in zip(strides, shape, strict=True) if n != 1):
         if stride != wanted:
             return False
         wanted *= size
@@ -326,14 +332,10 @@ def _layout(formula: Callable, cast: int, inner: np.dtype, shape: tuple, strides
     wide = float32 if inner in HALVES else inner
     constexprs = dict(F=formula, PARAMS=len(args), ONE=one, CAST=cast, T=TYPES[wide.name])
     floating = wide.kind == "f"
-    if size <= 1 or alike and _is_dense_layout(shape, strides):
+    if size <= 1 or alike and is_dense_layout(shape, strides):
         kernel = cuda.prepare(flat, **constexprs, BLOCK=block)
         return Plan(shape, strides, dtype, floating, kernel, -(-size // block), (size,))
     return Plan(shape, strides, dtype, floating, *_tiling(shape, strides, steps, constexprs, block))
-
-
-def _is_dense_layout(shape: tuple, strides: tuple) -> bool:
-    return is_dense(DeviceArray(0, shape, strides, None, None))
 
 
 def _coalesced(shape: tuple, strides: tuple, steps: list) -> list[list]:

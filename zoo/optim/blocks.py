@@ -106,17 +106,18 @@ class DeviceBlock(Block):
     @staticmethod
     def model_of(p: Tensor) -> DeviceArray:
         """An array without memory that is laid out as the parameter's state is."""
-        from zoo.ops.multi_tensor_gpu import dense
+        from zoo.ops.pointwise_gpu import is_dense
 
         x = p.array
-        strides = x.strides if dense(x) else contiguous_strides(x.shape)
+        strides = x.strides if is_dense(x) else contiguous_strides(x.shape)
         return DeviceArray(0, x.shape, strides, x.dtype, None, x.device)
 
     def fits(self) -> bool:
-        from zoo.ops.multi_tensor_gpu import alike, dense
+        from zoo.ops.multi_tensor_gpu import alike
+        from zoo.ops.pointwise_gpu import is_dense
 
         return super().fits() and all(
-            alike(p.array, model) or not dense(p.array) for p, model in zip(self.params, self.models, strict=True))
+            alike(p.array, model) or not is_dense(p.array) for p, model in zip(self.params, self.models, strict=True))
 
     def allocate(self, name: str, old: list[Tensor | None], fill: float) -> list[Tensor]:
         made = []
