@@ -55,6 +55,7 @@ class DeviceMemory:
             return
         live.pop(self.pointer, None)
         accounts[self.device].remove(self.nbytes)
+        before = state.context
         if self.device not in state.active:
             use(self.device)
         for stream in self.users:
@@ -62,8 +63,10 @@ class DeviceMemory:
         if state.graph is not None:
             # What was captured before may use it: it is freed with the graph.
             state.graph.deferred.append((self.pointer, self.stream.handle))
-            return
-        cuda().cuMemFreeAsync(self.pointer, self.stream.handle)
+        else:
+            cuda().cuMemFreeAsync(self.pointer, self.stream.handle)
+        if before not in (None, self.device):
+            use(before)  # the collector may come between a launch and what was looked up for it
 
 
 def allocate_after_trim(code, nbytes, stream):

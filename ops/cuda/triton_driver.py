@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
@@ -18,6 +19,7 @@ from triton.backends.nvidia import driver as nvidia
 from triton.compiler import make_backend
 from triton.runtime import _allocation
 
+from zoo.ops.cuda.array import empty
 from zoo.ops.cuda.driver import attribute, check, context, cuda, get_device_capability, set_device, state
 from zoo.ops.cuda.streams import current_stream
 
@@ -161,12 +163,18 @@ def direct(found) -> tuple:
     return through(run), found.function, False, False, packed, *described
 
 
+def scratch(size: int, alignment: int, stream):
+    """Memory in which a launch keeps its tensor descriptors."""
+    return empty((size,), np.int8)
+
+
 def through(run):
     """A launcher object, to be called as its C function is."""
     names = HEAD.split(", ")
     packed, values = 4 + names.index("packed"), 4 + len(names)
 
     def call(*args):
+        triton.set_allocator(scratch)  # of this thread: Triton keeps it in a context variable
         run(*args[:5], args[packed], None, None, None, *(args[values] if AS_TUPLE else args[values:]))
 
     return call
