@@ -28,7 +28,8 @@ SPACE = 1 << 50  # from one traced array's address to the next one's
 
 marked: set[Callable] = set()
 
-# A call that is known. A host array cannot be part of a key: `first` lets it be moved to the GPU.
+# A call that is known. A list or a host array cannot be part of a key: `first` finds the one, and moves the other to
+# the GPU.
 CALL = """
 def call({all}):
     try:
@@ -79,7 +80,7 @@ def layout(a: Any) -> tuple:
     """What is remembered of an argument, as KEY has it; of a tuple with arrays that of each."""
     if type(a) is DeviceArray:
         return a.shape, a.strides, a.dtype, a.device, a.pointer & 15
-    return type(a), tuple(map(layout, a)) if has_array(a) else a
+    return type(a), tuple(map(layout, a)) if has_array(a) else tuple(a) if type(a) is list else a
 
 
 def has_array(a: Any) -> bool:
