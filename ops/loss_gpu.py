@@ -146,6 +146,7 @@ def _tile(classes: int) -> dict:
     return dict(BM=min(128, TILE // across), BN=across)
 
 
+@cuda.remembered
 def cross_entropy_loss(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0):
     first, second = contract.cross_entropy_loss.check(input, target, ignore_index, reduction, label_smoothing)
     x, t = _dense(input), _dense(target)
@@ -167,6 +168,7 @@ def cross_entropy_loss(input, target, ignore_index=-100, reduction="mean", label
     return y, lse
 
 
+@cuda.remembered
 def cross_entropy_loss_grad(dloss, input, target, lse, ignore_index, reduction, label_smoothing):
     x, t, dloss = _dense(input), _dense(target), _dense(dloss)
     (n, classes), device = x.shape, x.device

@@ -294,12 +294,14 @@ def _spread(grad, size, constants, include: bool, divisor: int):
     return dx
 
 
+@cuda.remembered
 def max_pool(input, kernel_size, stride, padding, dilation, ceil_mode):
     geometry = contract.pool_geometry("max_pool", input, kernel_size, stride, padding, dilation, ceil_mode)
     constants = _regular(kernel_size, stride, padding, dilation)
     return _maxima(input, geometry.out, constants, contract.tap_dtype(kernel_size))
 
 
+@cuda.remembered
 def tap_indices(taps, size, kernel_size, stride, padding, dilation):
     contract.grad_geometry("tap_indices", taps, size, kernel_size, stride, padding, dilation)
     taps, last = _dense(taps)
@@ -309,36 +311,43 @@ def tap_indices(taps, size, kernel_size, stride, padding, dilation):
     return indices
 
 
+@cuda.remembered
 def max_pool_grad(grad, taps, size, kernel_size, stride, padding, dilation):
     contract.grad_geometry("max_pool_grad", grad, size, kernel_size, stride, padding, dilation)
     return _moved_back(grad, taps, size, _regular(kernel_size, stride, padding, dilation))
 
 
+@cuda.remembered
 def avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     spec = contract.avg_pool.check(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
     constants = _regular(kernel_size, stride, padding, (1,) * len(kernel_size))
     return _means(input, spec.shape[2:], constants, count_include_pad, divisor_override or 0)
 
 
+@cuda.remembered
 def avg_pool_grad(grad, size, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     contract.grad_geometry("avg_pool_grad", grad, size, kernel_size, stride, padding, (1,) * len(kernel_size))
     constants = _regular(kernel_size, stride, padding, (1,) * len(kernel_size))
     return _spread(grad, size, constants, count_include_pad, divisor_override or 0)
 
 
+@cuda.remembered
 def adaptive_max_pool(input, output_size):
     contract.check_adaptive("adaptive_max_pool", input, output_size)
     return _maxima(input, output_size, _adaptive(input.shape[2:], output_size), int64)
 
 
+@cuda.remembered
 def adaptive_max_pool_grad(grad, indices, size):
     return _moved_back(grad, indices, size, _adaptive(size, grad.shape[2:]))
 
 
+@cuda.remembered
 def adaptive_avg_pool(input, output_size):
     contract.check_adaptive("adaptive_avg_pool", input, output_size)
     return _means(input, output_size, _adaptive(input.shape[2:], output_size), False, 0)
 
 
+@cuda.remembered
 def adaptive_avg_pool_grad(grad, size):
     return _spread(grad, size, _adaptive(size, grad.shape[2:]), False, 0)

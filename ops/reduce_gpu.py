@@ -22,6 +22,7 @@ LEAST = 8192            # elements of a part that are worth a program of their o
 
 
 @triton.jit
+@cuda.remembered
 def add(a, b):
     """a + b."""
     return a + b
@@ -110,6 +111,7 @@ def size(v, s, p):
 
 
 @triton.jit
+@cuda.remembered
 def square(v, s, p):
     """v^2."""
     return v * v
@@ -297,12 +299,14 @@ def _new(spec, x: DeviceArray) -> DeviceArray:
     return cuda.empty(spec.shape, spec.dtype, x.device)
 
 
+@cuda.remembered
 def sum(input, dim=None, keepdim=False, dtype=None):
     spec = contract.sum.check(input, dim, keepdim, dtype)
     acc = int64 if spec.dtype == bool_ else lifted(spec.dtype)
     return _run(input, wrap_all("sum", dim, input.ndim), _new(spec, input), acc, 0, itself, add, add_lanes)
 
 
+@cuda.remembered
 def mean(input, dim=None, keepdim=False, dtype=None):
     spec = contract.mean.check(input, dim, keepdim, dtype)
     dims = wrap_all("mean", dim, input.ndim)
@@ -310,6 +314,7 @@ def mean(input, dim=None, keepdim=False, dtype=None):
                p=count(input.shape, dims))
 
 
+@cuda.remembered
 def prod(input, dim=None, keepdim=False, dtype=None):
     spec = contract.prod.check(input, dim, keepdim, dtype)
     acc = int64 if spec.dtype == bool_ else lifted(spec.dtype)
@@ -326,12 +331,14 @@ def bounds(dtype) -> tuple:
     return (dtype, 0, 2**bits - 1) if dtype.kind == "u" else (dtype, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
+@cuda.remembered
 def amax(input, dim=None, keepdim=False):
     spec = contract.amax.check(input, dim, keepdim)
     acc, low, _ = bounds(input.dtype)
     return _run(input, wrap_all("amax", dim, input.ndim), _new(spec, input), acc, low, itself, larger, largest_lane)
 
 
+@cuda.remembered
 def amin(input, dim=None, keepdim=False):
     spec = contract.amin.check(input, dim, keepdim)
     acc, _, high = bounds(input.dtype)
@@ -358,42 +365,49 @@ def _find(x: DeviceArray, dims, values, indices: DeviceArray, largest: bool) -> 
         cuda.launch(locate, (-(-a.k // blocks["BK"]), 1), some, at, values, indices, *a.numbers, parts, **how, **blocks)
 
 
+@cuda.remembered
 def argmax(input, dim=None, keepdim=False):
     y = _new(contract.argmax.check(input, dim, keepdim), input)
     _find(input, wrap_all("argmax", dim, input.ndim), None, y, True)
     return y
 
 
+@cuda.remembered
 def argmin(input, dim=None, keepdim=False):
     y = _new(contract.argmin.check(input, dim, keepdim), input)
     _find(input, wrap_all("argmin", dim, input.ndim), None, y, False)
     return y
 
 
+@cuda.remembered
 def max_dim(input, dim, keepdim=False):
     values, indices = (_new(s, input) for s in contract.max_dim.check(input, dim, keepdim))
     _find(input, wrap_all("max", dim, input.ndim), values, indices, True)
     return values, indices
 
 
+@cuda.remembered
 def min_dim(input, dim, keepdim=False):
     values, indices = (_new(s, input) for s in contract.min_dim.check(input, dim, keepdim))
     _find(input, wrap_all("min", dim, input.ndim), values, indices, False)
     return values, indices
 
 
+@cuda.remembered
 def any(input, dim=None, keepdim=False):
     spec = contract.any.check(input, dim, keepdim)
     acc = int32 if input.dtype == bool_ else lifted(input.dtype)
     return _run(input, wrap_all("any", dim, input.ndim), _new(spec, input), acc, 0, not_zero, larger, largest_lane)
 
 
+@cuda.remembered
 def all(input, dim=None, keepdim=False):
     spec = contract.all.check(input, dim, keepdim)
     acc = int32 if input.dtype == bool_ else lifted(input.dtype)
     return _run(input, wrap_all("all", dim, input.ndim), _new(spec, input), acc, 1, not_zero, smaller, smallest_lane)
 
 
+@cuda.remembered
 def logsumexp(input, dim=None, keepdim=False):
     spec = contract.logsumexp.check(input, dim, keepdim)
     dims, acc = wrap_all("logsumexp", dim, input.ndim), lifted(spec.dtype)
@@ -415,14 +429,17 @@ def _squares(op, input, dim, correction, keepdim, post):
     return _run(input, dims, _new(spec, input), acc, 0, deviation, add, add_lanes, post, middle, max(n - correction, 0))
 
 
+@cuda.remembered
 def var(input, dim=None, correction=1, keepdim=False):
     return _squares(contract.var, input, dim, correction, keepdim, quotient)
 
 
+@cuda.remembered
 def std(input, dim=None, correction=1, keepdim=False):
     return _squares(contract.std, input, dim, correction, keepdim, root_of_quotient)
 
 
+@cuda.remembered
 def vector_norm(input, ord=2, dim=None, keepdim=False):
     spec = contract.vector_norm.check(input, ord, dim, keepdim)
     dims, acc = wrap_all("vector_norm", dim, input.ndim), lifted(spec.dtype)

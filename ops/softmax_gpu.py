@@ -293,17 +293,21 @@ def _gradient(dy: DeviceArray, y: DeviceArray, dim: int, log: bool) -> DeviceArr
     return dx
 
 
+@cuda.remembered
 def softmax(input, dim, dtype=None):
     return _forward(contract.softmax, input, dim, dtype, False)
 
 
+@cuda.remembered
 def log_softmax(input, dim, dtype=None):
     return _forward(contract.log_softmax, input, dim, dtype, True)
 
 
+@cuda.remembered
 def softmax_grad(dy, y, dim):
     return _gradient(dy, y, dim, False)
 
 
+@cuda.remembered
 def log_softmax_grad(dy, y, dim):
     return _gradient(dy, y, dim, True)
