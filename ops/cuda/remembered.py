@@ -27,6 +27,7 @@ NOWHERE = -1  # the device of traced arrays
 SPACE = 1 << 50  # from one traced array's address to the next one's
 
 marked: set[Callable] = set()
+known: list[dict[tuple, Callable]] = []  # of every op, the calls it remembers
 
 # A call that is known. A list or a host array cannot be part of a key: `first` finds the one, and moves the other to
 # the GPU.
@@ -49,6 +50,12 @@ def remembered(launcher: Callable) -> Callable:
     return launcher
 
 
+def forget():
+    """Forgets all calls: after a change of what launchers read beside their arguments, as tests make it."""
+    for runs in known:
+        runs.clear()
+
+
 def remembering(op: Any, launcher: Callable, guarded: Callable) -> Callable:
     """The function that runs an op whose launcher is marked; it remembers what `guarded` let through."""
     from zoo.ops import gpu_configs
@@ -56,6 +63,7 @@ def remembering(op: Any, launcher: Callable, guarded: Callable) -> Callable:
     from zoo.ops.matmul import Precision
 
     runs: dict[tuple, Callable] = {}
+    known.append(runs)
 
     def first(*args):
         """A call with arguments of a new layout, or with arrays inside of an argument, which CALL does not look at."""

@@ -180,6 +180,7 @@ def listening():
     """Inside, gathers what is asked of the table: `python -m zoo.ops.tune` writes rows that answer just that."""
     global heard
     before, heard = heard, []
+    cuda.forget()                           # what is remembered asks no table
     try:
         yield heard
     finally:
