@@ -37,8 +37,8 @@ from zoo.ops.cuda.launcher import launch as launch
 from zoo.ops.cuda.launcher import prepare as prepare
 from zoo.ops.cuda.ledger import record_memory_history as record_memory_history
 from zoo.ops.cuda.mode import is_interpreting as is_interpreting
-from zoo.ops.cuda.remembered import forget as forget
-from zoo.ops.cuda.remembered import remembered as remembered
+from zoo.ops.cuda.remember import forget as forget
+from zoo.ops.cuda.remember import remembered as remembered
 from zoo.ops.cuda.statistics import empty_cache as empty_cache
 from zoo.ops.cuda.statistics import max_memory_allocated as max_memory_allocated
 from zoo.ops.cuda.statistics import max_memory_reserved as max_memory_reserved

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from zoo.ops.cuda.array import DeviceArray, from_numpy
-from zoo.ops.cuda.remembered import marked, remembering
+from zoo.ops.cuda.remember import marked, remembering
 from zoo.ops.errors import DeviceError, KernelError
 from zoo.ops.op import PLAIN
 

@@ -22,7 +22,7 @@ class State(threading.local):
     context: int | None = None  # device whose CUDA context is current
     graph: Any = None  # the CUDAGraph that is being captured
     pool: Any = None  # the GraphPool that new memory comes from
-    trace: Any = None  # the Trace that writes down what a launcher does (remembered.py)
+    trace: Any = None  # the Trace that writes down what a launcher does (remember.py)
     streams: dict  # device -> Stream chosen by set_stream
     active: dict  # the device whose context is current -> its current stream, once `activate` was asked for it
 

@@ -7,8 +7,9 @@ calls with such arguments: 2 us to find it, 2.5 us an array, 1 us a launch (scri
 
 The launcher itself stays straight-line code and knows nothing of this. It promises that what it does depends on nothing
 but shapes, strides, dtypes, device and place within 16 bytes of its arrays, on its other arguments, which are few
-different ones, and on the settings in CALL. What waits for values or copies from the host cannot be written down
-(capture.Untraceable), and is worked out anew each time. Streams, captures and pools are looked up by each call.
+different ones and alike if they are equal, and on the settings in CALL. What waits for values or copies from the host
+cannot be written down (capture.Untraceable), and is worked out anew each time. Streams, captures and memory pools are
+no part of the text: each call finds the present ones.
 """
 
 from collections.abc import Callable
@@ -92,8 +93,8 @@ def layout(a: Any) -> tuple:
 
 
 def has_array(a: Any) -> bool:
-    """Is this a tuple with arrays in it?"""
-    return isinstance(a, tuple) and any(type(v) is DeviceArray or has_array(v) for v in a)
+    """Is this a tuple or list with arrays in it?"""
+    return isinstance(a, (tuple, list)) and any(type(v) is DeviceArray or has_array(v) for v in a)
 
 
 def device_of(args: tuple) -> int:
@@ -143,7 +144,7 @@ class Trace:
         """An argument as the launcher gets it."""
         if has_array(a):
             parts = [self.argument(v, f"{name}[{k}]") for k, v in enumerate(a)]
-            return type(a)(*parts) if hasattr(a, "_fields") else tuple(parts)
+            return type(a)(*parts) if hasattr(a, "_fields") else type(a)(parts)
         if type(a) is not DeviceArray:
             return a
         block = self.block(name, a.pointer & 15)
@@ -165,8 +166,8 @@ class Trace:
         """Writes the line of a new array: shape, strides and dtype, by default those it was made with."""
         line, nbytes, pointer = self.open.pop(name)
         _, shape, dtype, *_ = ledger.live[pointer]
-        shape, strides, dtype = given or (shape, contiguous_strides(shape), dtype)
-        self.lines[line] = f"{name} = new({shape}, {strides}, {self.constant(dtype)}, {nbytes}, device)"
+        layout = map(self.constant, given or (shape, contiguous_strides(shape), dtype))
+        self.lines[line] = f"{name} = new({', '.join(layout)}, {nbytes}, device)"
 
     def free(self, block: Block):
         """Nobody refers to a block any more."""
@@ -255,5 +256,5 @@ class Trace:
 
     def view(self, x: DeviceArray) -> str:
         """x as an array."""
-        dtype, (name, _) = self.constant(x.dtype), self.place(x)
-        return f"DeviceArray({self.address(x)}, {x.shape}, {x.strides}, {dtype}, {name}.owner, device)"
+        layout = ", ".join(map(self.constant, (x.shape, x.strides, x.dtype)))
+        return f"DeviceArray({self.address(x)}, {layout}, {self.place(x)[0]}.owner, device)"
