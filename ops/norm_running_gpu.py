@@ -21,6 +21,7 @@ def move_statistics(running_mean, running_var, batches, mean, var, C, momentum: 
     share = momentum
     if batches is not None:
         number = tl.load(batches) + 1
+        tl.debug_barrier()                                 # every thread has read it before one writes
         tl.store(batches, number)
         if AVERAGE:
             share = 1 / number.to(tl.float64)

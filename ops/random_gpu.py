@@ -39,7 +39,7 @@ def stream_at(state, seed, offset):
 @triton.jit(do_not_specialize=["draws"])
 def advance_kernel(state, draws: "i64"):
     """state: int64 [2], seed and offset; the offset grows by draws. Grid: (1,)."""
-    tl.store(state + 1, tl.load(state + 1) + draws)
+    tl.atomic_add(state + 1, draws, sem="relaxed")         # read and written by one thread, not read by all
 
 
 def advance(state, draws: int) -> None:
