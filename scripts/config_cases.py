@@ -61,11 +61,11 @@ OTHERS = [  # dilated (DeepLab), odd channels, few of them, windows without padd
     Layer(12, 48, 28), Layer(1, 8, 28, dilation=2), Layer(66, 70, 28, groups=2),
 ]
 # what layers of a network ask for in training, of VGG, of ResNet at inference; letters as in `RARE`
-COMMON = ("", "ba", "mwvra")
+COMMON = ("", "ba", "mwva", "mwvra")
 # which of bias, moments, weight and bias of the norm, residual, relu: the other kinds, for a layer of each kernel, tile
-RARE = ("b", "mwva", "mwv", "bra", "m", "bmw")
+RARE = ("b", "mwv", "bra", "m", "bmw")
 SAMPLED = [Layer(64, 64, 56), Layer(128, 128, 28), RESNET50[0], Layer(128, 128, 56, groups=32), Layer(33, 35, 28),
-           DEPTHWISE[2], Layer(512, 512, 7)]
+           DEPTHWISE[2], Layer(512, 512, 7), Layer(64, 256, 56, 1), Layer(512, 2048, 7, 1), Layer(256, 512, 56, 1, 2)]
 BATCHES = (64, 1)
 
 
@@ -82,6 +82,16 @@ def arithmetic(kind: str) -> Iterator[np.dtype]:
         yield dtypes.get(kind, np.dtype("float32"))
     finally:
         matmul.Precision.float32 = before
+
+
+@contextlib.contextmanager
+def captured() -> Iterator[int]:
+    """Inside, a step is captured; gives the seed of the generator that the graph knows."""
+    from zoo.ops import cuda
+
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        yield graph.random[0].key
 
 
 def products(kind: str) -> Iterator[None]:
@@ -110,7 +120,11 @@ def products(kind: str) -> Iterator[None]:
 
 
 def attentions(kind: str) -> Iterator[None]:
-    """Forward and gradients for heads of every width: plain, causal, with a mask and dropout; yields after each."""
+    """Forward and gradients for heads of every width: plain, causal, with a mask and dropout; yields after each.
+
+    Dropout once as ever and once in a captured step, where the kernels read the place in the stream of random numbers
+    from memory: that takes registers too.
+    """
     from zoo.ops import cuda
     from zoo.ops.attention_gpu import attention, attention_grad
 
@@ -118,11 +132,13 @@ def attentions(kind: str) -> Iterator[None]:
         for width in WIDTHS if kind not in ("integer", "tf32x3") else ():
             x, mask = cuda.empty((2, 4, 1024, width), dtype), cuda.empty((1, 4, 1024, 1024), dtype)
             lse = cuda.empty((2, 4, 1024), np.dtype("float64" if kind == "double" else "float32"))
-            for bias, causal, p in ((None, False, 0.0), (None, True, 0.0), (mask, True, 0.1)):
-                attention(x, x, x, bias, causal, 0.1, p, 1, 2)
-                yield
-                attention_grad(x, x, x, x, bias, x, lse, causal, 0.1, p, 1, 2, bias is not None)
-                yield
+            for bias, causal, p, capture in ((None, False, 0.0, False), (None, True, 0.0, False),
+                                             (mask, True, 0.1, False), (mask, False, 0.1, True)):
+                with captured() if capture else contextlib.nullcontext(1) as seed:
+                    attention(x, x, x, bias, causal, 0.1, p, seed, 2)
+                    yield
+                    attention_grad(x, x, x, x, bias, x, lse, causal, 0.1, p, seed, 2, bias is not None)
+                    yield
 
 
 def convolutions(kind: str) -> Iterator[None]:
