@@ -6,7 +6,7 @@ import zoo
 from zoo import nn, optim
 from zoo.autograd import lists
 from zoo.ops import cuda
-from zoo.ops.cuda import record
+from zoo.ops.cuda import launcher, record
 
 SHAPES = [(3, 347), (5,), (4, 3), (0, 2), (33,), (2, 3, 2, 2), ()]
 ALLOWED = {"float64": 1e-12, "float32": 2e-6, "float16": 2e-3, "bfloat16": 2e-2}
@@ -221,3 +221,18 @@ def test_versions_and_arguments():
     assert nn.utils.clip_grad_norm_([nn.Parameter(zoo.ones(1))], 1.0).item() == 0
     mixed = [zoo.ones(2, dtype=d) for d in (zoo.float16, zoo.float32)]
     assert lists.norm(mixed, 2.0).dtype == zoo.float32 and cuda.is_capturing() is False
+
+
+@pytest.mark.cuda
+def test_a_step_prepares_its_kernel_once():
+    """Flags come as a new tuple in each step: equal ones are one kernel, or each step would compile and keep its own."""
+    p = zoo.ones(3, device="cuda").requires_grad_()
+    p.grad = zoo.ones(3, device="cuda")
+    optimizer = optim.SGD([p], lr=0.1, momentum=0.9, nesterov=True)
+    counts = []
+    for _ in range(4):
+        optimizer.step()
+        counts.append(len(launcher.prepared))
+    assert counts[1:] == counts[1:2] * 3            # the first step's momentum is another flag
+    one, two = (launcher.key_of(print, (), {"FLAGS": flags}) for flags in ((True, (1, 2)), (1, (True, 2))))
+    assert one != two and one == launcher.key_of(print, (), {"FLAGS": (True, (1, 2))})

@@ -237,8 +237,15 @@ def key_of(kernel, options: tuple, constexprs: dict) -> tuple:
     key = [id(kernel), *options, *constexprs]
     for v in constexprs.values():
         kind = type(v)
-        key += (kind, v) if kind in BY_VALUE else (kind, id(v))
+        key += (kind, v) if kind in BY_VALUE else key_of_members(v) if kind is tuple else (kind, id(v))
     return tuple(key)
+
+
+def key_of_members(values: tuple) -> tuple:
+    """What a tuple among the constexprs is found by: equal ones are one, whoever made them."""
+    members = [(kind, v) if (kind := type(v)) in BY_VALUE else key_of_members(v) if kind is tuple else (kind, id(v))
+               for v in values]
+    return tuple, tuple(members)
 
 
 def plain(value):

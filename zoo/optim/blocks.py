@@ -137,7 +137,8 @@ class DeviceBlock(Block):
             if not alike(param, model):
                 param = laid_like(param, model)
                 self.copies.append((p.array, param))
-            rows.append((param, laid_like(p.grad.to(self.dtype).array, model), *states))
+            grad = p.grad if p.grad.dtype == self.dtype else p.grad.to(self.dtype)
+            rows.append((param, laid_like(grad.array, model), *states))
         return rows
 
     def finish(self) -> None:
