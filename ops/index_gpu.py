@@ -71,11 +71,12 @@ def gather_kernel(x_ptr, index_ptr, y_ptr, outer, rows, length, inner, LINES: tl
 
     Grid: (ceil(outer * length / HEIGHT) * ceil(inner / WIDTH),).
     """
-    m, q, mask = tile_of(outer * length, inner, HEIGHT, WIDTH)
+    lines = outer.to(tl.int64) * length
+    m, q, mask = tile_of(lines, inner, HEIGHT, WIDTH)
     if LINES:
         row = tl.load(index_ptr + m * inner + q, mask=mask, other=0)
     else:
-        row = tl.load(index_ptr + m % length, mask=m < outer * length, other=0)
+        row = tl.load(index_ptr + m % length, mask=m < lines, other=0)
     row = tl.minimum(tl.maximum(wrapped(row, rows), 0), rows - 1)
     tl.store(y_ptr + m * inner + q, tl.load(x_ptr + (m // length * rows + row) * inner + q, mask=mask), mask=mask)
 
@@ -87,11 +88,12 @@ def scatter_kernel(v_ptr, index_ptr, y_ptr, outer, rows, length, inner, LINES: t
 
     Grid: (ceil(outer * length / HEIGHT) * ceil(inner / WIDTH),).
     """
-    m, q, mask = tile_of(outer * length, inner, HEIGHT, WIDTH)
+    lines = outer.to(tl.int64) * length
+    m, q, mask = tile_of(lines, inner, HEIGHT, WIDTH)
     if LINES:
         row = tl.load(index_ptr + m * inner + q, mask=mask, other=0)
     else:
-        row = tl.load(index_ptr + m % length, mask=m < outer * length, other=0)
+        row = tl.load(index_ptr + m % length, mask=m < lines, other=0)
     row = wrapped(row, rows)
     mask = mask & (row >= 0) & (row < rows)
     value = tl.load(v_ptr + (m * inner + q) * (1 - ONE), mask=mask)
@@ -124,7 +126,7 @@ def few_kernel(x_ptr, v_ptr, index_ptr, y_ptr, outer, rows, length, inner, OP: t
 
     Every place goes through the whole index. Grid: (ceil(outer * rows / HEIGHT) * ceil(inner / WIDTH),).
     """
-    m, q, mask = tile_of(outer * rows, inner, HEIGHT, WIDTH)
+    m, q, mask = tile_of(outer.to(tl.int64) * rows, inner, HEIGHT, WIDTH)
     total = tl.load(x_ptr + m * inner + q, mask=mask, other=0).to(WIDE)
     count = tl.full([HEIGHT, WIDTH], SELF, tl.int32)
     first = m // rows * length
@@ -163,14 +165,15 @@ def segments_kernel(x_ptr, v_ptr, sorted_ptr, order_ptr, y_ptr, outer, rows, len
 
     A place goes through its segment of the sorted index. Grid: (ceil(outer * rows / HEIGHT) * ceil(inner / WIDTH),).
     """
-    m, q, mask = tile_of(outer * rows, inner, HEIGHT, WIDTH)
+    lines = outer.to(tl.int64) * rows
+    m, q, mask = tile_of(lines, inner, HEIGHT, WIDTH)
     total = tl.load(x_ptr + m * inner + q, mask=mask, other=0).to(WIDE)
     count = tl.full([HEIGHT, WIDTH], SELF, tl.int32)
     start = lower_bound(sorted_ptr, length, m % rows)
     stop = lower_bound(sorted_ptr, length, m % rows + 1)
     for k in range(tl.max(tl.max(stop - start, 1), 0)):
         hit = mask & (start + k < stop)
-        place = tl.load(order_ptr + start + k, mask=(m < outer * rows) & (start + k < stop), other=0)
+        place = tl.load(order_ptr + start + k, mask=(m < lines) & (start + k < stop), other=0)
         value = tl.load(v_ptr + (m // rows * length + place) * inner + q, mask=hit, other=0).to(WIDE)
         total = tl.where(hit, tl.where(count > 0, OP(total, value), value), total)
         count += hit.to(tl.int32)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.pointwise_gpu import contiguous_copy
 
+EDGE = 2**31 - 2**13            # what 32 bits count to, and a block more
 
 class Layout(NamedTuple):
     """Element (k, r) lies at (k // k1) * sk0 + (k % k1) * sk1 + (r // r1) * sr0 + (r % r1) * sr1."""
@@ -26,7 +27,7 @@ class Layout(NamedTuple):
         """Do offsets need 64 bits?"""
         kept = self.k // self.k1 * abs(self.sk0) + self.k1 * abs(self.sk1)
         span = kept + self.r // self.r1 * abs(self.sr0) + self.r1 * abs(self.sr1)
-        return span >= 2**31 or self.k >= 2**31 or self.r >= 2**31
+        return max(span, self.k, self.r) >= EDGE
 
 
 def merged(x: DeviceArray, dims: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -143,11 +143,11 @@ def tile(y, x0, x1, x2, x3, s0: "i64", s1: "i64", s2: "i64", s3: "i64", s4: "i64
 
     Grid: (ceil(rows / ROWS) * ceil(cols / COLS),). EVEN: COLS divides cols, so that no mask stops wide accesses.
     """
+    if WIDE:
+        cols = cols.to(tl.int64)
     across = tl.cdiv(cols, COLS)
     pid = tl.program_id(0)
     row = (pid // across) * ROWS + tl.arange(0, ROWS)
-    if WIDE:
-        row = (pid // across).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     col = (pid % across) * COLS + tl.arange(0, COLS)
     mask = (row < rows)[:, None]
     if not EVEN:
@@ -364,8 +364,8 @@ def _tiling(shape: tuple, strides: tuple, steps: list, constexprs: dict, block: 
     unit = next(u for u in (8, 4, 1) if all(s % u == 0 for r in outer for s in r[1:]))
     tables = [tuple(r[k] // unit if k else r[0] for r in outer) for k in range(2 + POINTERS)]
     programs = -(-rows // height) * -(-cols // width)
-    constants = dict(DIMS=len(outer), UNIT=unit, EVEN=cols % width == 0, WIDE=rows + height >= 2**31, ROWS=height,
-                     COLS=width)
+    constants = dict(DIMS=len(outer), UNIT=unit, EVEN=cols % width == 0, ROWS=height, COLS=width,
+                     WIDE=max(rows + height, cols + width) >= 2**31)
     return cuda.prepare(tile, **constexprs, **constants), programs, cuda.kept((rows, cols, *tables, *inner))
 
 

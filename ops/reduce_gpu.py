@@ -154,6 +154,15 @@ def log_plus(v, s, p):
 
 
 @triton.jit
+def program_of(BK: tl.constexpr, BR: tl.constexpr, WIDE: tl.constexpr):
+    """(kept elements [BK], part, lanes [BR]) of this program; WIDE: in 64 bits, and so all that is computed of them."""
+    k, part, lanes = tl.program_id(0), tl.program_id(1), tl.arange(0, BR)
+    if WIDE:
+        k, part, lanes = k.to(tl.int64), part.to(tl.int64), lanes.to(tl.int64)
+    return k * BK + tl.arange(0, BK), part, lanes
+
+
+@triton.jit
 def fold(x, y, shift, p: "fp64", K, K1, SK0, SK1, R, R1, SR0, SR1, PART, ACC: tl.constexpr, START: tl.constexpr,
          PRE: tl.constexpr, COMBINE: tl.constexpr, LANES: tl.constexpr, POST: tl.constexpr, BK: tl.constexpr,
          BR: tl.constexpr, FLAT_K: tl.constexpr, FLAT_R: tl.constexpr, WIDE: tl.constexpr):
@@ -162,10 +171,7 @@ def fold(x, y, shift, p: "fp64", K, K1, SK0, SK1, R, R1, SR0, SR1, PART, ACC: tl
     x: (K, R) as in `Layout`; y: (parts, K); shift: (K,) or None. Parts have PART elements, the last one fewer.
     grid (cdiv(K, BK), parts).
     """
-    k = tl.program_id(0) * BK + tl.arange(0, BK)
-    part = tl.program_id(1)
-    if WIDE:
-        k = k.to(tl.int64)
+    k, part, lanes = program_of(BK, BR, WIDE)
     if FLAT_K:
         xk = x + (k * SK1)[:, None]
     else:
@@ -180,9 +186,7 @@ def fold(x, y, shift, p: "fp64", K, K1, SK0, SK1, R, R1, SR0, SR1, PART, ACC: tl
     start = tl.full((BK, BR), START, ACC)
     acc = start
     for i in range(first, last, BR):
-        r = i + tl.arange(0, BR)
-        if WIDE:
-            r = r.to(tl.int64)
+        r = i + lanes
         if FLAT_R:
             at = r * SR1
         else:
@@ -203,10 +207,7 @@ def locate(x, source, values, indices, K, K1, SK0, SK1, R, R1, SR0, SR1, PART, A
     x: (K, R) as in `Layout`; source: None, or the indices that x's elements stand for, laid out as x (int64);
     values, indices: (parts, K), values None if nobody asked. grid (cdiv(K, BK), parts).
     """
-    k = tl.program_id(0) * BK + tl.arange(0, BK)
-    part = tl.program_id(1)
-    if WIDE:
-        k = k.to(tl.int64)
+    k, part, lanes = program_of(BK, BR, WIDE)
     if FLAT_K:
         xk = (k * SK1)[:, None]
     else:
@@ -217,9 +218,7 @@ def locate(x, source, values, indices, K, K1, SK0, SK1, R, R1, SR0, SR1, PART, A
     none = tl.full((BK, BR), 2**63 - 1, tl.int64)
     where = none
     for i in range(first, last, BR):
-        r = i + tl.arange(0, BR)
-        if WIDE:
-            r = r.to(tl.int64)
+        r = i + lanes
         if FLAT_R:
             at = xk + (r * SR1)[None, :]
         else:

@@ -101,21 +101,22 @@ def scan_values(x, y, before, totals, LINES, N, INNER, LENGTH, PARTS, ACC: tl.co
     before: None, or (LINES, PARTS) running totals of the parts; totals: None, or (LINES, PARTS).
     grid (cdiv(LINES, BL), PARTS), a part has LENGTH elements.
     """
-    line = tl.program_id(0) * BL + tl.arange(0, BL)
-    part = tl.program_id(1)
+    line = tl.program_id(0).to(tl.int64) * BL + tl.arange(0, BL)
+    part = tl.program_id(1).to(tl.int64)
+    lanes = tl.arange(0, BN).to(tl.int64)
     base = offsets(line, N, INNER)[:, None]
-    mine = line.to(tl.int64) * PARTS + part
+    mine = line * PARTS + part
     carry = tl.full((BL,), START, ACC)
     if before is not None:
         carry = tl.load(before + mine - 1, mask=(line < LINES) & (line * 0 + part > 0), other=START)
     carry = carry[:, None]
     first = part * LENGTH
     for i in range(first, tl.minimum(first + LENGTH, N), BN):
-        n = i + tl.arange(0, BN)
+        n = i + lanes
         live = (line < LINES)[:, None] & (n < N)[None, :]
-        place = n.to(tl.int64)
+        place = n
         if REVERSE:
-            place = N - 1 - place
+            place = N - 1 - n
         at = base + place[None, :] * INNER
         v = convert(tl.load(x + at, mask=live, other=0), ACC)
         v = SCAN(tl.where(live, v, tl.full((BL, BN), START, ACC)))
@@ -136,10 +137,11 @@ def scan_pairs(x0, x1, y0, y1, before0, before1, totals0, totals1, LINES, N, INN
     x0, x1, y0, y1: (outer, N, INNER), y0 and y1 may be None; before and totals: (LINES, PARTS) or None.
     grid (cdiv(LINES, BL), PARTS), a part has LENGTH elements.
     """
-    line = tl.program_id(0) * BL + tl.arange(0, BL)
-    part = tl.program_id(1)
+    line = tl.program_id(0).to(tl.int64) * BL + tl.arange(0, BL)
+    part = tl.program_id(1).to(tl.int64)
+    lanes = tl.arange(0, BN).to(tl.int64)
     base = offsets(line, N, INNER)[:, None]
-    mine = line.to(tl.int64) * PARTS + part
+    mine = line * PARTS + part
     c0 = tl.full((BL,), START0, ACC0)
     c1 = tl.full((BL,), START1, ACC1)
     if before0 is not None:
@@ -149,11 +151,11 @@ def scan_pairs(x0, x1, y0, y1, before0, before1, totals0, totals1, LINES, N, INN
     c1 = c1[:, None]
     first = part * LENGTH
     for i in range(first, tl.minimum(first + LENGTH, N), BN):
-        n = i + tl.arange(0, BN)
+        n = i + lanes
         live = (line < LINES)[:, None] & (n < N)[None, :]
-        place = n.to(tl.int64)
+        place = n
         if REVERSE:
-            place = N - 1 - place
+            place = N - 1 - n
         at = base + place[None, :] * INNER
         v = convert(tl.load(x0 + at, mask=live, other=0), ACC0)
         if x1 is None:
@@ -176,12 +178,15 @@ def scan_pairs(x0, x1, y0, y1, before0, before1, totals0, totals1, LINES, N, INN
 
 
 @triton.jit
-def move(x, y, SIZE, N, INNER, BY, fill: "fp64", BLOCK: tl.constexpr):
-    """y[o, i] = x[o, i - BY], or fill. x, y: (outer, N, INNER), SIZE elements; grid (cdiv(SIZE, BLOCK),)."""
+def move(x, y, SIZE, N, INNER, BY, APART, fill: "fp64", BLOCK: tl.constexpr):
+    """y[o, i] = x[o, i - BY], or fill. x, y: (outer, N, INNER), SIZE elements; APART = BY * INNER.
+
+    grid (cdiv(SIZE, BLOCK),).
+    """
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     n = (at // INNER) % N - BY
     inside = (n >= 0) & (n < N)
-    v = tl.load(x + at - BY * INNER, mask=(at < SIZE) & inside, other=0)
+    v = tl.load(x + (at - APART), mask=(at < SIZE) & inside, other=0)
     other = tl.zeros((BLOCK,), tl.float64) + fill
     tl.store(y + at, tl.where(inside, v, convert(other, v.dtype)), mask=at < SIZE)
 
@@ -286,5 +291,6 @@ def shift(x, dim, by, fill=0.0):
     y = _new(contract.shift.check(x, dim, by, fill), x)
     if y.size:
         _, n, inner = lines_of(x.shape, dim)
-        cuda.launch(move, (-(-y.size // STEP),), _dense(x), y, y.size, n, inner, by, float(fill), BLOCK=STEP)
+        cuda.launch(move, (-(-y.size // STEP),), _dense(x), y, y.size, n, inner, by, by * inner, float(fill),
+                    BLOCK=STEP)
     return y

@@ -155,7 +155,7 @@ def whole(x, y, LINES, ND, ID, DIV: tl.constexpr, SIDE: tl.constexpr, ACC: tl.co
     first, there, N, step = lines_at(LINES, ND, ID, DIV, SIDE, BL)
     n = tl.arange(0, BN)
     live = there[:, None] & (n < N)[None, :]
-    at = first[:, None] + n[None, :] * step
+    at = first[:, None] + n[None, :].to(tl.int64) * step
     v = convert(tl.load(x + at, mask=live, other=0), ACC)
     v = tl.where((n < N)[None, :], v, float("-inf"))
     z = v - tl.max(v, 1)[:, None]

@@ -97,7 +97,7 @@ def sort_lines(x, order, values, indices, LINES, N, INNER, HALF: tl.constexpr, D
     values may be None; order, or None: indices from an earlier pass, which this one keeps between equals.
     grid (cdiv(LINES, BL),).
     """
-    line = tl.program_id(0) * BL + tl.arange(0, BL)
+    line = tl.program_id(0).to(tl.int64) * BL + tl.arange(0, BL)
     n = tl.arange(0, BN)
     packed = in_order(packed_keys(x, order, line, n, LINES, N, INNER, HALF, DESCENDING), BL, BN, LOG)
     unpack(packed, x, order, values, indices, line, n, LINES, N, INNER)
