@@ -21,6 +21,11 @@ def hooks_of(module, kind: str) -> list[Hook]:
     return [h for h in (module._hooks or {}).values() if h.kind == kind]
 
 
+def functions_of(module, kind: str) -> dict[int, Callable]:
+    """The functions of the module's hooks of one kind by their handles' ids: a copy."""
+    return {key: h.function for key, h in (module._hooks or {}).items() if h.kind == kind}
+
+
 def call_with_hooks(module, args: tuple, options: dict) -> Any:
     """forward with the hooks around it, in the order of torch: pre, forward, post; gradients pass two boundaries."""
     called = set()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, Self
 
 from zoo.autograd.tensor import Handle, Tensor
-from zoo.nn.hooks import Hook, call_with_hooks
+from zoo.nn.hooks import Hook, call_with_hooks, functions_of
 from zoo.nn.parameter import Buffer, Parameter
 from zoo.nn.state import load_state_dict, state_dict
 from zoo.ops.dtypes import INEXACT, bfloat16, float16, float32, float64
@@ -77,6 +77,8 @@ class Module:
     _parameters = property(lambda self: Registered(self, KINDS[0]))
     _buffers = property(lambda self: Registered(self, KINDS[1]))
     _modules = property(lambda self: Registered(self, KINDS[2]))
+    _forward_pre_hooks = property(lambda self: functions_of(self, "before"))
+    _forward_hooks = property(lambda self: functions_of(self, "after"))
 
     def __setattr__(self, name, value):
         known = self.__dict__.get("_parameter_names")

@@ -3,6 +3,9 @@
 from zoo.nn.fusion import fuse as fuse
 from zoo.nn.fusion import fuse_conv_bn_eval as fuse_conv_bn_eval
 from zoo.nn.utils import ctc as ctc
+from zoo.nn.utils import parametrizations as parametrizations
+from zoo.nn.utils import parametrize as parametrize
+from zoo.nn.utils import prune as prune
 from zoo.nn.utils import rnn as rnn
 from zoo.nn.utils.gradients import clip_grad_norm_ as clip_grad_norm_
 from zoo.nn.utils.gradients import clip_grad_value_ as clip_grad_value_

@@ -6,6 +6,7 @@ from zoo.autograd.random import randn
 from zoo.nn.functional import normalize
 from zoo.nn.module import Module
 from zoo.nn.parameter import Parameter
+from zoo.nn.utils.norms import as_matrix, norm_except, rows_of
 from zoo.ops.errors import ArgumentError
 
 
@@ -36,22 +37,15 @@ class Computed:
 
 
 class WeightNorm(Computed):
-    """weight = g v / |v|; the norm is over all dimensions but `dim`, or over all of them where dim is None."""
+    """weight = g v / |v|; the norm is over all dimensions but `dim`, or over all of them where dim is None or -1."""
 
     def __init__(self, name: str, dim: int | None):
         super().__init__(name)
         self.dim = dim
 
-    def norm(self, v: Any) -> Any:
-        """|v|, of a shape that v divides by."""
-        if self.dim is None:
-            return v.norm()
-        kept = self.dim % v.ndim
-        return v.norm(2, [d for d in range(v.ndim) if d != kept], keepdim=True) if v.ndim > 1 else v.abs()
-
     def compute(self, module: Module) -> Any:
         g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
-        return v * (g / self.norm(v))
+        return v * (g / norm_except(v, self.dim))
 
 
 class SpectralNorm(Computed):
@@ -61,14 +55,10 @@ class SpectralNorm(Computed):
         super().__init__(name)
         self.steps, self.dim, self.eps = n_power_iterations, dim, eps
 
-    def matrix(self, weight: Any) -> Any:
-        """weight with `dim` as its rows."""
-        return weight.movedim(self.dim, 0).reshape(weight.shape[self.dim], -1)
-
     def compute(self, module: Module) -> Any:
         weight = getattr(module, f"{self.name}_orig")
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
-        matrix = self.matrix(weight)
+        matrix = as_matrix(weight, self.dim)
         if module.training:
             with no_grad():
                 for _ in range(self.steps):
@@ -83,7 +73,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
     Args:
         module: any module; it is changed and given back. name: its parameter.
-        dim: one norm for each index of this dimension; None for one norm of all.
+        dim: one norm for each index of this dimension; None or -1 for one norm of all.
 
     Raises:
         ArgumentError (ValueError, RuntimeError): no such parameter, or normalised already.
@@ -98,7 +88,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     """
     hook = WeightNorm(name, dim)
     weight = hook.take(module)
-    module.register_parameter(f"{name}_g", Parameter(hook.norm(weight.detach()).clone()))
+    module.register_parameter(f"{name}_g", Parameter(norm_except(weight.detach(), dim).clone()))
     module.register_parameter(f"{name}_v", Parameter(weight.detach()))
     hook(module, ())
     return module
@@ -129,10 +119,10 @@ def spectral_norm(
     if n_power_iterations < 1:
         raise ArgumentError(f"spectral_norm: wants n_power_iterations > 0, got {n_power_iterations}")
     if dim is None:
-        dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
+        dim = rows_of(module)
     hook = SpectralNorm(name, n_power_iterations, dim, eps)
     weight = hook.take(module)
-    rows, columns = hook.matrix(weight.detach()).shape
+    rows, columns = as_matrix(weight.detach(), dim).shape
     module.register_parameter(f"{name}_orig", weight)
     for letter, size in (("u", rows), ("v", columns)):
         vector = normalize(randn(size, dtype=weight.dtype, device=weight.device), dim=0, eps=eps)
