@@ -13,7 +13,7 @@ import triton.language as tl
 from zoo.ops import cuda, gpu_configs
 from zoo.ops import rnn as contract
 from zoo.ops.cuda import DeviceArray, mode
-from zoo.ops.cuda.driver import attribute
+from zoo.ops.cuda.driver import attribute, state
 from zoo.ops.dtypes import HALVES, float32, float64, int32
 from zoo.ops.index import embedding
 from zoo.ops.matmul import Precision, linear, linear_input_grad
@@ -66,7 +66,8 @@ def _plan(batch: int, size: int, gates: int, x: DeviceArray, four_warps: int = 5
     Weights stay where tensor cores read them from shared memory: float32 in three parts or by FMA, and float64, would
     fill and spill the registers. four_warps: up to which width 4 warps hold the weights, and 8 above, so that nothing
     is spilled (compiled for compute capabilities 8.0, 9.0 and 10.0: scripts/compile_configs.py). Blackwell's tensor
-    cores want the states of a long sum in other registers: there sums of 1024 spilled 160 to 350 bytes.
+    cores want the states of a long sum in other registers: there sums of 1024, and in float32 four matrices of 512,
+    spilled 160 to 350 bytes.
     """
     dtype, width = x.dtype, _power(size)
     precision = "tf32" if dtype == float32 and Precision.float32 != "highest" else "ieee"
@@ -80,7 +81,8 @@ def _plan(batch: int, size: int, gates: int, x: DeviceArray, four_warps: int = 5
         plan = streaming._replace(BH=bh, num_warps=8)
         if plan.programs(batch, size) <= chip.multiprocessors:
             held = width * (gates * bh + plan.BB) * dtype.itemsize
-            if on_tensor_cores and held <= chip.shared - SPARE and (chip.major < 10 or width <= 512):
+            fits = chip.major < 10 or width <= 512 and gates * width * dtype.itemsize < 8192
+            if on_tensor_cores and held <= chip.shared - SPARE and fits:
                 return plan._replace(RESIDENT=True, BK=width, num_warps=4 if width <= four_warps else 8)
             return plan
     return streaming._replace(PERSIST=False)
@@ -94,15 +96,24 @@ class Index(NamedTuple):
     begins: DeviceArray               # (B,), the row at which each sequence's walk begins
 
 
-@lru_cache(16)
 def _index_of(batch_sizes: tuple[int, ...], reverse: bool, device: int) -> Index:
+    """From the cache; a step that is captured keeps it too, since its replays read it."""
+    index = _cached_index(batch_sizes, reverse, device)
+    if state.graph is not None:
+        state.graph.kept.append(index)
+    return index
+
+
+@lru_cache(16)
+def _cached_index(batch_sizes: tuple[int, ...], reverse: bool, device: int) -> Index:
     before = contract.rows_before(batch_sizes, reverse)
     batch, after, begins = batch_sizes[0], np.full(len(before), -1), np.empty(batch_sizes[0], np.int64)
     inner = before >= batch
     after[before[inner] - batch] = np.flatnonzero(inner)
     begins[before[~inner]] = np.flatnonzero(~inner)
     starts = np.concatenate([[0], np.cumsum(batch_sizes)])
-    return Index(*(cuda.from_numpy(a.astype(np.int64), device) for a in (starts, before, after, begins)))
+    with cuda.lasting():
+        return Index(*(cuda.from_numpy(a.astype(np.int64), device) for a in (starts, before, after, begins)))
 
 
 def _wide_of(dtype):
@@ -124,7 +135,9 @@ def _most_registers(kernel, plan: Plan) -> int | None:
     One program runs on a multiprocessor and may have them all; left to itself, None, the assembler spills 8 to 24 bytes
     of some kernels to fit a second program. A limit makes it load the operands of long sums ahead, and spill those.
     """
-    return None if plan.RESIDENT and kernel in (lstm_steps, lstm_steps_back, gru_steps_back) else 240
+    if plan.RESIDENT and kernel in (lstm_steps_back, gru_steps_back):
+        return None
+    return 255 if plan.RESIDENT and kernel is lstm_steps else 240
 
 
 def _walk(kernel, plan: Plan, arrays: tuple, batch: int, size: int, steps: int, reverse: bool, dtype, **constexprs):
@@ -203,7 +216,7 @@ def lstm_grad(dy, dhn, dcn, x, before, c0, w_ih, w_hh, bias, w_hr, gates, cells,
     dy, w, gates, cells = _dense(dy, w_hh, gates, cells)
     dgates, dh, dc = cuda.empty(gates.shape, dtype, device), _carried(dhn), _carried(dcn)
     index = _index_of(batch_sizes, reverse, device)
-    _walk(lstm_steps_back, _plan(batch, size, 4, dy, 256),
+    _walk(lstm_steps_back, _plan(batch, size, 4, dy, 256 if dtype in HALVES else 64),
           (dy, w, gates, cells, dgates, dh, dc, index.after, index.starts), batch, size, len(batch_sizes), reverse,
           dtype)
     return dgates, _first_gradient(dgates, w, dh, index, dtype), cast(dc, dtype), cuda.empty((0, size), dtype, device)
