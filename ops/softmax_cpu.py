@@ -46,13 +46,13 @@ def within(x: np.ndarray, low: float, high: float) -> bool:
 def softmax(e, x) -> None:
     if fast := rows_for(e, x):
         fast.softmax(e, x)
-    elif x.shape[1] < 1 << 20 and within(x, -80, 60):        # every exp is a normal float32, and so is their sum
+        return
+    if x.shape[1] < 1 << 20 and within(x, -80, 60):          # every exp is a normal float32, and so is their sum
         np.exp(x, out=e)
-        e *= 1 / total(e)
     else:
         np.subtract(x, np.maximum.reduce(x, axis=1, keepdims=True), out=e)
         np.exp(e, out=e)
-        e *= 1 / total(e)
+    e *= 1 / total(e)
 
 
 def log_softmax(z, x) -> None:
