@@ -13,6 +13,7 @@ from zoo.ops import cuda
 from zoo.ops import pool as contract
 from zoo.ops.cuda import DeviceArray, contiguous_strides
 from zoo.ops.dtypes import float64, int64
+from zoo.ops.layout_gpu import EDGE
 from zoo.ops.pixels_gpu import divide, magic
 from zoo.ops.pointwise_gpu import contiguous_copy
 
@@ -57,22 +58,25 @@ def extent(p, n, places, K: tl.constexpr, STRIDE: tl.constexpr, PAD: tl.constexp
 
 
 @triton.jit
-def position(i, T, P, Q, m0, s0, m1, s1, m2, s2):
-    """Row number -> (a, t, p, q), through the magic numbers of T * P * Q, P * Q and Q."""
+def position(i, T, P, Q, m0, s0, m1, s1, m2, s2, WIDE: tl.constexpr):
+    """Row number -> (a, t, p, q), through the magic numbers of T * P * Q, P * Q and Q; WIDE: t, p, q in 64 bits."""
     a = divide(i, m0, s0)
     i = i - a * (T * P * Q)
     t = divide(i, m1, s1)
     i = i - t * (P * Q)
     p = divide(i, m2, s2)
-    return a, t, p, i - p * Q
+    q = i - p * Q
+    if WIDE:
+        t, p, q = t.to(tl.int64), p.to(tl.int64), q.to(tl.int64)
+    return a, t, p, q
 
 
 @triton.jit(do_not_specialize=SIZES)
 def max_forward(x, y, places, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2,
                 KT: tl.constexpr, KR: tl.constexpr, KS: tl.constexpr, ST: tl.constexpr, SH: tl.constexpr,
                 SW: tl.constexpr, PT: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr, DT: tl.constexpr,
-                DH: tl.constexpr, DW: tl.constexpr, ADAPTIVE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr,
-                COLS: tl.constexpr):
+                DH: tl.constexpr, DW: tl.constexpr, ADAPTIVE: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr,
+                ROWS: tl.constexpr, COLS: tl.constexpr):
     """x (A, D, H, W, B) -> y, places (A, T, P, Q, B): the first largest, or last NaN, and its tap in the window;
     ADAPTIVE: its flat place in (D, H, W).
 
@@ -80,7 +84,7 @@ def max_forward(x, y, places, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2,
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     col = tl.program_id(1) * COLS + tl.arange(0, COLS)
-    a, t, p, q = position(row, T, P, Q, m0, s0, m1, s1, m2, s2)
+    a, t, p, q = position(row, T, P, Q, m0, s0, m1, s1, m2, s2, WIDE)
     mask = (row < rows)[:, None] & (col < B)[None, :]
     best = tl.full((ROWS, COLS), float("-inf"), ACC)
     where = tl.full((ROWS, COLS), -1, tl.int32)
@@ -94,7 +98,7 @@ def max_forward(x, y, places, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2,
         take = ok & ((v > best) | (v != v) | (where < 0))
         best = tl.where(take, v, best)
         if ADAPTIVE:
-            where = tl.where(take, place[:, None], where)
+            where = tl.where(take, place[:, None].to(tl.int32), where)
         else:
             where = tl.where(take, tap, where)
     out = row.to(tl.int64)[:, None] * B + col[None, :]
@@ -106,15 +110,15 @@ def max_forward(x, y, places, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2,
 def places_of_taps(taps, indices, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2,
                    KT: tl.constexpr, KR: tl.constexpr, KS: tl.constexpr, ST: tl.constexpr, SH: tl.constexpr,
                    SW: tl.constexpr, PT: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr, DT: tl.constexpr,
-                   DH: tl.constexpr, DW: tl.constexpr, ADAPTIVE: tl.constexpr, ACC: tl.constexpr, ROWS: tl.constexpr,
-                   COLS: tl.constexpr):
+                   DH: tl.constexpr, DW: tl.constexpr, ADAPTIVE: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr,
+                   ROWS: tl.constexpr, COLS: tl.constexpr):
     """taps (A, T, P, Q, B) -> indices (A, T, P, Q, B), int64: flat places in (D, H, W), 0 outside of it.
 
     Magic numbers and grid as `max_forward`.
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     col = tl.program_id(1) * COLS + tl.arange(0, COLS)
-    a, t, p, q = position(row, T, P, Q, m0, s0, m1, s1, m2, s2)
+    a, t, p, q = position(row, T, P, Q, m0, s0, m1, s1, m2, s2, WIDE)
     mask = (row < rows)[:, None] & (col < B)[None, :]
     at = row.to(tl.int64)[:, None] * B + col[None, :]
     tap = tl.load(taps + at, mask=mask, other=0).to(tl.int32)
@@ -130,8 +134,8 @@ def gather_sum(x, places, y, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2, 
                KT: tl.constexpr, KR: tl.constexpr, KS: tl.constexpr, ST: tl.constexpr, SH: tl.constexpr,
                SW: tl.constexpr, PT: tl.constexpr, PH: tl.constexpr, PW: tl.constexpr, DT: tl.constexpr,
                DH: tl.constexpr, DW: tl.constexpr, NT: tl.constexpr, NR: tl.constexpr, NS: tl.constexpr,
-               ADAPTIVE: tl.constexpr, BACK: tl.constexpr, INCLUDE: tl.constexpr, ACC: tl.constexpr,
-               ROWS: tl.constexpr, COLS: tl.constexpr):
+               ADAPTIVE: tl.constexpr, WIDE: tl.constexpr, BACK: tl.constexpr, INCLUDE: tl.constexpr,
+               ACC: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
     """Means and both gradients. Forward: x (A, D, H, W, B) -> y (A, T, P, Q, B), sums of the windows over their sizes.
     BACK: x is the gradient (A, T, P, Q, B), y (A, D, H, W, B) the sum over the places that see an element, each over
     its window's size; with `places` (A, T, P, Q, B), not None, as `max_forward` gives them, only of those that point at
@@ -143,10 +147,10 @@ def gather_sum(x, places, y, rows, B, D, H, W, T, P, Q, m0, s0, m1, s1, m2, s2, 
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     col = tl.program_id(1) * COLS + tl.arange(0, COLS)
     if BACK:
-        a, t, p, q = position(row, D, H, W, m0, s0, m1, s1, m2, s2)
+        a, t, p, q = position(row, D, H, W, m0, s0, m1, s1, m2, s2, WIDE)
         images = a.to(tl.int64) * (T * P * Q)
     else:
-        a, t, p, q = position(row, T, P, Q, m0, s0, m1, s1, m2, s2)
+        a, t, p, q = position(row, T, P, Q, m0, s0, m1, s1, m2, s2, WIDE)
         images = a.to(tl.int64) * (D * H * W)
     mask = (row < rows)[:, None] & (col < B)[None, :]
     here = (t * H + p) * W + q
@@ -224,30 +228,49 @@ def _in_order(x: DeviceArray, last: bool) -> DeviceArray:
 
 
 def _run(kernel, pointers, x: DeviceArray, last: bool, image, out, written, tail, constants: dict):
-    """Launches over the positions of `written` (D, H, W), image (D, H, W) and out (T, P, Q) being the two sides."""
+    """Launches over the positions of `written` (D, H, W), image (D, H, W) and out (T, P, Q) being the two sides.
+
+    Positions are numbered in 32 bits: more of them take several launches, of some images each.
+    """
     n, c = x.shape[:2]
     a, b = (n, c) if last else (n * c, 1)
     image, out, written = _three(image, 1), _three(out, 1), _three(written, 1)
-    rows = a * math.prod(written)
-    if not rows * b:
+    each = math.prod(written)
+    if not a * each * b:
         return
     cols = min(64, triton.next_power_of_2(b))
     block = 1024 // cols
-    numbers = *magic(math.prod(written)), *magic(written[1] * written[2]), *magic(written[2])
-    cuda.launch(kernel, (-(-rows // block), -(-b // cols)), *pointers, rows, b, *image, *out, *numbers, *tail,
-                ACC=tl.float64 if x.dtype == float64 else tl.float32, ROWS=block, COLS=cols, **constants)
+    numbers = *image, *out, *magic(each), *magic(written[1] * written[2]), *magic(written[2]), *tail
+    most = max(1, EDGE // each)
+    for first in range(0, a, most):
+        count = min(most, a - first)
+        parts = pointers if count == a else [_images(p, first, count, a) for p in pointers]
+        cuda.launch(kernel, (-(-count * each // block), -(-b // cols)), *parts, count * each, b, *numbers,
+                    ACC=tl.float64 if x.dtype == float64 else tl.float32, ROWS=block, COLS=cols, **constants)
+
+
+def _images(x: DeviceArray | None, first: int, count: int, images: int) -> DeviceArray | None:
+    """`count` of so many images that lie one after the other, from one on."""
+    if x is None:
+        return x
+    size = x.size // images
+    return x.view((count, size), (size, 1), first * size)
 
 
 def _regular(kernel, stride, padding, dilation) -> dict:
     names = "KT KR KS ST SH SW PT PH PW DT DH DW".split()
     values = *_three(kernel, 1), *_three(stride, 1), *_three(padding, 0), *_three(dilation, 1)
-    return dict(zip(names, values, strict=True), ADAPTIVE=False)
+    return dict(zip(names, values, strict=True), ADAPTIVE=False, WIDE=False)
 
 
 def _adaptive(image, out) -> dict:
-    """Taps: the most elements that a window has along each dimension."""
+    """Taps: the most elements that a window has along each dimension.
+
+    A window's place is the quotient of a product that may need 64 bits: 480,000 samples to 10,000 do.
+    """
     most = [_widest(n, m) for n, m in zip(image, out, strict=True)]
-    return {**_regular(most, (1,) * len(most), (0,) * len(most), (1,) * len(most)), "ADAPTIVE": True}
+    wide = any((n + 1) * (m + 1) >= 2**31 for n, m in zip(image, out, strict=True))
+    return {**_regular(most, (1,) * len(most), (0,) * len(most), (1,) * len(most)), "ADAPTIVE": True, "WIDE": wide}
 
 
 def _widest(n: int, windows: int) -> int:
