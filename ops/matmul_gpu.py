@@ -1,6 +1,7 @@
 """Launches of matrix products. Transposed and broadcast operands are read where they lie.
 
-What is launched for a layout is worked out once (`_plan_of`): the config from the committed table (gpu_configs), and
+What is launched for a layout is worked out once (`_plan_of`, and all of an op by `cuda.remembered`; kernels are tuned
+without an op): the config from the committed table (gpu_configs), and
 how the work is cut: whole tiles, K split, or stream-K where whole tiles would leave the GPU's last round half empty.
 All of it depends on shape, dtype and GPU family alone, so the bits are those of every GPU of one family.
 """
@@ -8,13 +9,12 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-import triton
 import triton.language as tl
 
 from zoo.ops import cuda, gpu_configs
 from zoo.ops import matmul as contract
 from zoo.ops.cuda import DeviceArray
-from zoo.ops.dtypes import FLOATS, HALVES, float32, float64, int8, int64, uint64
+from zoo.ops.dtypes import FLOATS, HALVES, float32, float64, int64, uint64
 from zoo.ops.epilogue_gpu import (
     NOTHING,
     Epilogue,
@@ -32,6 +32,7 @@ from zoo.ops.gemm_gpu import add_parts, add_stretches, along_k, gemm, gemm_strea
 from zoo.ops.gpu_configs import Config
 from zoo.ops.op import OPS
 from zoo.ops.pointwise_gpu import contiguous_copy, jitted
+from zoo.ops.shape import sum_to
 
 PROGRAMS = 264              # enough to fill a GPU of 132 multiprocessors twice: what a split of sums aims at
 # Stream-K writes and reads partial tiles, and launches once more: about as long as 32 steps of a 128 x 128 tile
@@ -158,7 +159,6 @@ class Plan(NamedTuple):
     kernel: cuda.Kernel
     grid: tuple
     numbers: tuple
-    tma: bool = False
     stream: bool = False
     parts: tuple = ()
     add: cuda.Kernel | None = None
@@ -242,7 +242,7 @@ def _plan_of(p: Problem, table: gpu_configs.Choice) -> Plan:
     if config.kernel == "tma":
         kernel = cuda.prepare(gemm_tma, STAGES=stages_of(p.stages), SUB=config.sub, FLATTEN=config.flatten,
                               WS=config.specialize, **s.constants, **tile)
-        return Plan(copies, False, kernel, (min(tiles, cuda.multiprocessors() * config.per_sm),), s.numbers, tma=True)
+        return Plan(copies, False, kernel, (min(tiles, cuda.multiprocessors() * config.per_sm),), s.numbers)
     if p.dtype in FLOATS:
         acc = tl.float64 if p.kind == "double" else tl.float32
     else:
@@ -293,11 +293,6 @@ def _copied(x: DeviceArray, how: int) -> DeviceArray:
     return y
 
 
-def _scratch(size: int, alignment: int, stream) -> DeviceArray:
-    """Memory in which a launch keeps its tensor descriptors."""
-    return cuda.empty((size,), int8)
-
-
 def multiply(a: DeviceArray, b: DeviceArray, shape: tuple, after: Epilogue = NOTHING, dtype=None,
              has_matrix: bool = False) -> DeviceArray:
     """a (..., M, K) @ b (..., K, N) through an epilogue's stages, in the memory of a new dense array of this shape.
@@ -316,8 +311,6 @@ def multiply(a: DeviceArray, b: DeviceArray, shape: tuple, after: Epilogue = NOT
         a, b = _copied(a, of_a), _copied(b.view(b.shape[::-1], b.strides[::-1]) if of_b > 1 else b, of_b)
     if plan.swap:
         a, b = b, a
-    if plan.tma:
-        triton.set_allocator(_scratch)              # of this thread: Triton keeps it in a context variable
     if plan.add is None:
         plan.kernel(plan.grid, a, b, c, after.operands, *plan.numbers)
         return c
@@ -361,6 +354,7 @@ def _flat_rows(x: DeviceArray) -> DeviceArray:
     return x.view((math.prod(x.shape[:-1]), k), (k, 1))
 
 
+@cuda.remembered
 def matmul(input, other):
     spec = contract.matmul.check(input, other)
     a = _row(input) if input.ndim == 1 else input
@@ -370,6 +364,7 @@ def matmul(input, other):
     return multiply(a, b, spec.shape)
 
 
+@cuda.remembered
 def multiply_add(input, a, b, beta, alpha):
     spec = contract.multiply_add.check(input, a, b, beta, alpha)
     stages = [] if alpha == 1 else [(scale_by, bits_of(alpha))]
@@ -387,11 +382,13 @@ def multiply_add(input, a, b, beta, alpha):
     return multiply(a, b, spec.shape, epilogue(*stages), has_matrix=not is_row)
 
 
+@cuda.remembered
 def linear_act(input, weight, bias, act):
     contract.linear_act.check(input, weight, bias, act)
     return _linear(input, weight, bias, (jitted(OPS[act]), None))
 
 
+@cuda.remembered
 def linear(input, weight, bias=None):
     return _linear(input, weight, bias)
 
@@ -408,6 +405,7 @@ def _linear(input, weight, bias, *stages) -> DeviceArray:
     return multiply(_flat_rows(input), w, spec.shape, epilogue(*stages))
 
 
+@cuda.remembered
 def linear_input_grad(dy, weight):
     spec = contract.linear_input_grad.check(dy, weight)
     if weight.ndim == 1:
@@ -415,7 +413,13 @@ def linear_input_grad(dy, weight):
     return multiply(_flat_rows(dy), weight, spec.shape)
 
 
+@cuda.remembered
 def linear_weight_grad(dy, input):
     spec = contract.linear_weight_grad.check(dy, input)
     dy = _flat_rows(dy if dy.ndim == input.ndim else _column(dy))
     return multiply(dy.view(dy.shape[::-1], dy.strides[::-1]), _flat_rows(input), spec.shape)
+
+
+@cuda.remembered
+def linear_bias_grad(dy):
+    return sum_to(dy, dy.shape[-1:])
