@@ -16,6 +16,7 @@ import triton.language as tl
 
 from zoo.ops import cuda, scalar_gpu
 from zoo.ops.cuda import DeviceArray
+from zoo.ops.cuda.driver import state
 from zoo.ops.dtypes import float32, float64, join
 from zoo.ops.pointwise_gpu import contiguous_copy, copy_into, is_dense
 
@@ -43,8 +44,11 @@ def laid_like(x: DeviceArray, model: DeviceArray) -> DeviceArray:
 
 
 def _kept(make: Any, values: tuple[int, ...], device: int) -> DeviceArray:
-    """make(values, device, stream) from its cache; anew in a capture, whose memory is not for use outside of it."""
-    return (make.__wrapped__ if cuda.is_capturing() else make)(values, device, cuda.current_stream(device).handle)
+    """make(values, device, stream) from its cache; anew in a step that is captured or warmed up for it.
+
+    The memory of a capture is not for use outside of it; and one table in the cache would keep a graph's whole pool.
+    """
+    return (make if state.pool is None else make.__wrapped__)(values, device, cuda.current_stream(device).handle)
 
 
 @functools.lru_cache(MOST_TABLES)

@@ -28,6 +28,7 @@ from zoo.ops.cuda.driver import multiprocessors as multiprocessors
 from zoo.ops.cuda.driver import set_device as set_device
 from zoo.ops.cuda.graph_pool import GraphPool as GraphPool
 from zoo.ops.cuda.graph_pool import graph_pool_handle as graph_pool_handle
+from zoo.ops.cuda.graph_pool import lasting as lasting
 from zoo.ops.cuda.graph_pool import memory_of as memory_of
 from zoo.ops.cuda.graphs import CUDAGraph as CUDAGraph
 from zoo.ops.cuda.graphs import graph as graph

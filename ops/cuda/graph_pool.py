@@ -89,6 +89,17 @@ def memory_of(pool: GraphPool | None) -> Iterator[None]:
         state.pool = before
 
 
+@contextlib.contextmanager
+def lasting() -> Iterator[None]:
+    """Inside, arrays are made at once and in ordinary memory, for a cache: one block of a pool would keep all of it."""
+    before, state.pool = state.pool, None
+    try:
+        with outside():
+            yield
+    finally:
+        state.pool = before
+
+
 def graph_pool_handle() -> GraphPool:
     """A new pool, for graphs that are never replayed at the same time."""
     return GraphPool()
