@@ -282,6 +282,10 @@ def test_dlpack_both_ways(rng):
     assert np.array_equal(shared, a.T + 1), "the consumer keeps it alive"
     back = dlpack.from_dlpack(cuda.from_numpy(a))
     assert isinstance(back, DeviceArray) and np.array_equal(cuda.to_numpy(back), a)
+    for _ in range(10):  # a capsule whose new name was freed gave the array back twice
+        taken = dlpack.from_dlpack(a)
+        a += 1
+        assert np.array_equal(cuda.to_numpy(taken), a)
 
 
 class Toy:

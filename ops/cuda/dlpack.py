@@ -52,6 +52,7 @@ class DLManagedTensorVersioned(ctypes.Structure):
 
 
 KINDS = {b"dltensor": DLManagedTensor, b"dltensor_versioned": DLManagedTensorVersioned}
+USED = {name: b"used_" + name for name in KINDS}  # kept: a capsule has its name's address, not a copy
 api = ctypes.pythonapi
 new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", api)
@@ -160,7 +161,7 @@ def from_dlpack(source) -> DeviceArray:
         raise BufferError("DLPack: the memory is read-only")
     t = managed.tensor
     dtype = dtype_of(t)
-    rename(capsule, b"used_" + name)
+    rename(capsule, USED[name])
     shape = tuple(t.shape[: t.ndim])
     strides = tuple(t.strides[: t.ndim]) if t.strides else contiguous_strides(shape)
     low = sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if s < 0 < n)
