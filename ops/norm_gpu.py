@@ -72,18 +72,27 @@ def merge_moments(means, squares, mean, var, R, C, L, ROWS, PARTS, BC: tl.conste
     tl.store(var + rc, (square / count).to(var.dtype.element_ty), mask=channels)
 
 
+@triton.jit
+def tile_of(R, L, BR: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):
+    """Rows, channels and elements of this program's tile of (R, C, L); channels slowest.
+
+    One grid dimension: channels of all pictures of a group norm are more than the 65,535 of a second one.
+    """
+    across = tl.cdiv(L, BL)
+    tiles = tl.cdiv(R, BR) * across
+    c, t = tl.program_id(0) // tiles, tl.program_id(0) % tiles
+    return t // across * BR + tl.arange(0, BR), c * BC + tl.arange(0, BC), t % across * BL + tl.arange(0, BL)
+
+
 @triton.jit(do_not_specialize=["R", "C", "L", "groups", "factors"])
 def normalize_channels(x, y, mean, var, weight, bias, R, C, L, sr, sc, tr, tc, groups, factors, eps: "fp64",  # noqa: F821
                        WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):
     """y = (x - mean) / sqrt(var + eps) * weight + bias; x (R, C, L), strides (sr, sc, 1), y (tr, tc, 1).
 
     mean, var (C / groups,): each for `groups` channels; weight, bias (factors,) or None: channel c has number
-    c % factors. Grid: (ceil(R / BR) * ceil(L / BL), ceil(C / BC)).
+    c % factors. Grid: (ceil(C / BC) * ceil(R / BR) * ceil(L / BL),).
     """
-    across = tl.cdiv(L, BL)
-    rr = tl.program_id(0) // across * BR + tl.arange(0, BR)
-    rl = tl.program_id(0) % across * BL + tl.arange(0, BL)
-    rc = tl.program_id(1) * BC + tl.arange(0, BC)
+    rr, rc, rl = tile_of(R, L, BR, BC, BL)
     channels = rc < C
     inside = (rr < R)[:, None, None] & channels[None, :, None] & (rl < L)[None, None, :]
     middle = tl.load(mean + rc // groups, mask=channels, other=0.0).to(WIDE)
@@ -134,12 +143,9 @@ def combine_channels(dy, x, dx, mean, ca, cb, cc, R, C, L, sr, sc, groups, WIDE:
                      BC: tl.constexpr, BL: tl.constexpr):
     """dx = ca * dy + cb * (x - mean) + cc; dy, x, dx (R, C, L), strides (sr, sc, 1); ca (C,), the others (C / groups,).
 
-    Grid: (ceil(R / BR) * ceil(L / BL), ceil(C / BC)).
+    Grid: (ceil(C / BC) * ceil(R / BR) * ceil(L / BL),).
     """
-    across = tl.cdiv(L, BL)
-    rr = tl.program_id(0) // across * BR + tl.arange(0, BR)
-    rl = tl.program_id(0) % across * BL + tl.arange(0, BL)
-    rc = tl.program_id(1) * BC + tl.arange(0, BC)
+    rr, rc, rl = tile_of(R, L, BR, BC, BL)
     channels = rc < C
     inside = (rr < R)[:, None, None] & channels[None, :, None] & (rl < L)[None, None, :]
     middle = tl.load(mean + rc // groups, mask=channels, other=0.0).to(WIDE)[None, :, None]
@@ -225,8 +231,8 @@ def moments(x: DeviceArray, layout: Layout) -> tuple[DeviceArray, DeviceArray]:
     return mean, var
 
 
-def _grid_of(layout: Layout, tile: dict) -> tuple[int, int]:
-    return -(-layout.R // tile["BR"]) * -(-layout.L // tile["BL"]), -(-layout.C // tile["BC"])
+def _grid_of(layout: Layout, tile: dict) -> tuple[int]:
+    return (-(-layout.R // tile["BR"]) * -(-layout.L // tile["BL"]) * -(-layout.C // tile["BC"]),)
 
 
 def applied(x, y, layout: Layout, mean, var, weight, bias, eps: float, groups: int = 1, factors: int = 0):

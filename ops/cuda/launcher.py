@@ -24,6 +24,7 @@ PLAIN = {DeviceArray, int, float, bool, type(None)}
 AS_IT_IS = PLAIN - {DeviceArray}
 BY_VALUE = {int, float, bool, str, type(None)}
 MOST = 2**31
+MOST_BESIDE = 65535  # programs in the second and third dimension of a grid
 
 prepared: dict[tuple, "Kernel"] = {}
 compile_lock = threading.RLock()
@@ -166,6 +167,8 @@ class Kernel:
     def interpret(self, x: int, y: int, z: int, *args):
         """The same launch on host memory."""
         grid, arguments = (x, y, z), self.named(args)
+        if x >= MOST or max(y, z) > MOST_BESIDE:
+            raise ValueError(f"{self.function.__name__}: a GPU takes no grid of {grid} programs")
         if record.path:
             record.add(self, arguments)
         if record.listener is not None:
