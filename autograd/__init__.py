@@ -1,5 +1,6 @@
 """Tensor, the graph and its walk, grad modes, custom Function, gradcheck, functional transforms."""
 from zoo.autograd import functional as functional
+from zoo.autograd import graph as graph
 from zoo.autograd import methods as _methods  # noqa: F401  (attaches Tensor's methods)
 from zoo.autograd.function import Function as Function
 from zoo.autograd.gradcheck import gradcheck as gradcheck

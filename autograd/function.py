@@ -2,6 +2,7 @@
 from typing import Any
 
 from zoo.autograd.engine import Node, Variable, pick
+from zoo.autograd.graph import packed, unpacked
 from zoo.autograd.mode import MODE, tick
 from zoo.autograd.tensor import Tensor, wrap
 from zoo.ops.errors import GradError, ShapeError
@@ -38,7 +39,7 @@ class Context:
         """What save_for_backward kept; raises if it was freed or written to since."""
         if self.node is not None:
             self.node.intact()
-        return self.tensors
+        return tuple(unpacked(x, False) for x in self.tensors)
 
 
 class FunctionNode(Node):
@@ -60,7 +61,8 @@ class FunctionNode(Node):
 
     def gradients(self, gs: tuple, create_graph: bool, tensor, retain: bool) -> list:
         self.intact()
-        ctx = self.context
+        ctx, held = self.context, self.context.tensors
+        ctx.tensors = tuple(unpacked(x, create_graph) for x in held)
         if create_graph:                                # a saved output is this node's own result: give it its history
             kept = list(ctx.tensors)
             for k, place in self.returned:
@@ -72,8 +74,9 @@ class FunctionNode(Node):
             raise GradError(
                 f"{self.name}.backward: wants {len(ctx.needs_input_grad)} gradients, one per input, got {len(grads)}"
             )
+        ctx.tensors = held if retain else ()
         if not retain:
-            self.saved, ctx.tensors = None, ()
+            self.saved = None
         chosen = [grads[i] for i in self.positions]
         for g, edge in zip(chosen, self.edges, strict=True):
             if g is not None and g.ndim < len(edge.shape):
@@ -159,6 +162,8 @@ def record(cls: type, ctx: Context, args: tuple, needs: tuple, results: tuple, o
     node.returned = [(i, places[id(t)]) for i, t in enumerate(ctx.tensors) if id(t) in places]
     for i, place in node.returned:
         ctx.tensors[i].clock = tensors[place][1].clock
+    if MODE.packing:
+        node.saved, ctx.tensors = (), tuple(packed(x, MODE.packing[-1]) for x in ctx.tensors)
     ctx.node = Weak(node)
 
 

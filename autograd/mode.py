@@ -16,6 +16,7 @@ class Mode(threading.local):
     inference = False
     autocast: "dict | None" = None      # device type -> dtype of its matrix products, inside `autocast`
     casts: "dict | None" = None         # weights that were cast already
+    packing: tuple = ()                 # (pack, unpack) of the saved_tensors_hooks around, the innermost last
 
     @property
     def grad(self) -> bool:
@@ -29,7 +30,13 @@ class Mode(threading.local):
 
 
 MODE = Mode()
-ANOMALY: list[bool] = []        # not empty inside detect_anomaly: the cheapest thing to ask on the hot path
+ANOMALY: list[bool] = []        # not empty inside detect_anomaly
+WATCHED: list[bool] = []        # not empty where something is done to new nodes: cheap to ask on the hot path
+
+
+def watch(more: int) -> None:
+    """One block more (1) or less (-1) in which watch.mark is called with every new node."""
+    WATCHED[:] = [True] * (len(WATCHED) + more)
 
 
 class _Switch:
@@ -143,10 +150,12 @@ class detect_anomaly:  # noqa: N801
     def __enter__(self):
         if self.on:
             ANOMALY.append(True)
+            watch(1)
 
     def __exit__(self, *_):
         if self.on:
             ANOMALY.pop()
+            watch(-1)
 
 
 class set_detect_anomaly:  # noqa: N801
@@ -160,10 +169,15 @@ class set_detect_anomaly:  # noqa: N801
 
     def __init__(self, mode: bool, check_nan: bool = True):
         self.before = list(ANOMALY)
-        ANOMALY[:] = [True] if mode and check_nan else []
+        self.become([True] if mode and check_nan else [])
+
+    def become(self, now: list[bool]) -> None:
+        """Sets anomaly mode."""
+        watch(len(now) - len(ANOMALY))
+        ANOMALY[:] = now
 
     def __enter__(self):
         return None
 
     def __exit__(self, *_):
-        ANOMALY[:] = self.before
+        self.become(self.before)

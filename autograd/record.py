@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from zoo.autograd.engine import ForeignNode, Node, pick
-from zoo.autograd.mode import ANOMALY, MODE, PAUSED, tick
+from zoo.autograd.mode import MODE, PAUSED, WATCHED, tick
 from zoo.ops.cuda.array import DeviceArray
 from zoo.ops.dtypes import INEXACT
 from zoo.ops.op import PLAIN, Op
@@ -45,7 +45,7 @@ def {name}({all}):
         node.seq = tick()
         out.requires_grad = True
         out.node = node
-        if ANOMALY:
+        if WATCHED:
             mark(node)
     else:
         out.requires_grad = False
@@ -68,7 +68,7 @@ def {name}({all}):
         node.clock = {clocks}
         node.hooks = None
         node.seq = tick()
-        if ANOMALY:
+        if WATCHED:
             mark(node)
         {hang}
     return outs
@@ -140,7 +140,7 @@ def write(op: Op, names: dict, citizen: type = np.ndarray) -> Callable:
         "PLAIN": PLAIN,
         "MODE": MODE,
         "PAUSED": PAUSED,
-        "ANOMALY": ANOMALY,
+        "WATCHED": WATCHED,
         "Node": Node if citizen is np.ndarray else ForeignNode,
         "tick": tick,
         "op": op,

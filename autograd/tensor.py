@@ -1,7 +1,6 @@
 """Tensor: an array that remembers how it was made."""
 import functools
 import itertools
-import sys
 import weakref
 from typing import Any
 
@@ -10,8 +9,9 @@ import numpy as np
 from zoo.autograd.autocast import autocasting
 from zoo.autograd.engine import ForeignNode, Node, Variable, pick, run
 from zoo.autograd.leaf_hooks import run_after, view_requires_grad
-from zoo.autograd.mode import ANOMALY, MODE, tick
+from zoo.autograd.mode import MODE, WATCHED, tick
 from zoo.autograd.record import write as write_text
+from zoo.autograd.watch import mark
 from zoo.ops import create
 from zoo.ops.cuda.driver import state as cuda
 from zoo.ops.device import device_of
@@ -339,17 +339,9 @@ def node_for(op: Op, args: tuple, wanted: int, outs) -> Node:
     if (count := len(op.tracked)) > 1:
         node.shape, node.dtype = tuple(r.shape for r in raws[:count]), tuple(r.dtype for r in raws[:count])
         node.clock = tuple(out.clock for out in ys[:count])
-    if ANOMALY:
+    if WATCHED:
         mark(node)
     return node
-
-
-def mark(node: Node) -> None:
-    """Anomaly mode: remember the user's line, the first one outside of zoo."""
-    frame = sys._getframe(1)
-    while frame and (frame.f_code.co_filename == "<string>" or frame.f_globals.get("__name__", "").startswith("zoo.")):
-        frame = frame.f_back
-    node.line = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else None
 
 
 # --- backward --------------------------------------------------------------------------------------------------------
