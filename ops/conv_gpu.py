@@ -3,11 +3,10 @@
 Images lie as NHWC and weights as KRSC here (others are copied at the door: conv_layout_gpu.py), and results come back
 as NCHW views of NHWC memory: in a network that began channels-last, nothing is copied between layers. A pointwise
 convolution is a matrix product. Sums are cut into parts where there are too few tiles for a GPU, and added in a fixed
-order. What is launched for a shape is worked out once (the `plan` functions), with the config of the committed table
-(gpu_configs).
+order. Configs come from the committed table (gpu_configs). All of this is worked out once for a layout: the ops are
+remembered (cuda/remember.py).
 """
 import math
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import triton
@@ -40,7 +39,6 @@ from zoo.ops.epilogue_gpu import (
     epilogue,
     normalize,
     scale_row,
-    stages_of,
     standardize,
 )
 from zoo.ops.errors import ShapeError
@@ -126,10 +124,14 @@ class Plan(NamedTuple):
 
 
 def _problem(window: Window, n: int, c: int, k: int, dtype) -> Problem:
-    problem = Problem(window, n, c, k, dtype, kind_of(dtype), gpu_configs.current())
-    if max(problem.pixels, n * math.prod(window.image)) >= 2**31:
-        raise ShapeError(f"convolution: wants fewer than 2**31 pixels in all images, got {n} of {window.image}")
-    return problem
+    _check_pixels(n, window.image)
+    _check_pixels(n, window.out)
+    return Problem(window, n, c, k, dtype, kind_of(dtype), gpu_configs.current())
+
+
+def _check_pixels(n: int, size: tuple[int, int]):
+    if n * math.prod(size) >= 2**31:
+        raise ShapeError(f"convolution: wants fewer than 2**31 pixels in all images, got {n} of {size}")
 
 
 def _dense(x: DeviceArray | None) -> DeviceArray | None:
@@ -145,31 +147,42 @@ def _is_product(window: Window) -> bool:
     return window.is_pointwise and window.out == window.image and window.groups == 1
 
 
-@lru_cache(4096)
-def _rows_plan(it: Problem, stages: int, lane: int) -> Plan:
+def _pixels_of(x: DeviceArray) -> DeviceArray:
+    """(N, C, H, W) -> (N * H * W, C), dense."""
+    n, c, h, w = x.shape
+    _check_pixels(n, (h, w))
+    return channels_last(x).view((n * h * w, c), (c, 1))
+
+
+def _image_of(pixels: DeviceArray, n: int, size: tuple[int, int]) -> DeviceArray:
+    """The reverse."""
+    shape = n, *size, pixels.shape[1]
+    return channels_first(pixels.view(shape, cuda.contiguous_strides(shape)))
+
+
+def _rows_plan(it: Problem, after: Epilogue, lane: int) -> Plan:
     (h, w), (p, q), s, m = it.window.image, it.window.out, it.window.kernel[1], it.pixels
     config = it.config("conv_rows", m, it.k, s * lane, 1)
     dk = divisor(16 // it.dtype.itemsize, it.k)
     constants = it.constants
     del constants["DW"]
-    kernel = cuda.prepare(fprop_rows, DK=dk, C=lane, STAGES=stages_of(stages),
+    kernel = cuda.prepare(fprop_rows, DK=dk, C=lane, STAGES=after.stages,
                           BC=max(16, triton.next_power_of_2(s * lane)), **it.options(config), **constants)
     grid = (-(-m // config.BM) * -(-it.k // config.BN),)
     return Plan(kernel, grid, (m, h, w, it.k // dk, p, q, *magic(p * q), *magic(q)))
 
 
-@lru_cache(4096)
-def _forward_plan(it: Problem, stages: int, has_matrix: bool) -> Plan:
+def _forward_plan(it: Problem, after: Epilogue, has_matrix: bool) -> Plan:
     window, m, cg, kg = it.window, it.pixels, it.c // it.window.groups, it.k // it.window.groups
     taps, groups, (p, q) = math.prod(window.kernel), window.groups, window.out
-    heavy = has_matrix or len(stages_of(stages)) > 2       # an epilogue that takes many registers
+    heavy = has_matrix or len(after.stages) > 2       # an epilogue that takes many registers
     config = it.config("conv_forward", m, kg, taps * cg, groups, *["matrix"] * heavy)
     bc = min(config.BK, max(16, triton.next_power_of_2(cg)))
     steps = taps * -(-cg // bc)
     tiles = -(-m // config.BM) * -(-kg // config.BN)
     split, span = it.cut(config, tiles * groups, steps)
     kernel = cuda.prepare(fprop, EVEN=cg % bc == 0, PADDED=max(window.padding) > 0, SPLIT=split > 1,
-                          STAGES=stages_of(stages) if split == 1 else NOTHING.stages, BC=bc,
+                          STAGES=after.stages if split == 1 else NOTHING.stages, BC=bc,
                           SUB=config.sub if config.BN >= 32 else 1, **it.options(config), **it.divisors, **it.constants)
     numbers = m, *window.image, *it.channels[:2], p, q, *it.channels[2:], *magic(p * q), *magic(q), steps, span
     return Plan(kernel, (tiles, groups, split), numbers, split)
@@ -187,15 +200,14 @@ def _run(plan: Plan, x, w, y, after: Epilogue):
                 STAGES=after.stages, BM=ROWS, BN=COLUMNS)
 
 
-@lru_cache(4096)
-def _depthwise_plan(it: Problem, stages: int, back: bool) -> Plan:
+def _depthwise_plan(it: Problem, after: Epilogue, back: bool) -> Plan:
     """back: the input gradient, which walks over the image and reads the result."""
     (h, w), (p, q), c = it.window.image, it.window.out, it.c
     read, written = ((p, q), (h, w)) if back else ((h, w), (p, q))
     # 8 values a thread, of float64 4
     bc, dc = min(32 if it.kind == "double" else 64, triton.next_power_of_2(c)), divisor(16 // it.dtype.itemsize, c)
     m = it.n * math.prod(written)
-    kernel = cuda.prepare(depthwise, DC=dc, STAGES=stages_of(stages), BACK=back, BM=16, BC=bc, maxnreg=168,
+    kernel = cuda.prepare(depthwise, DC=dc, STAGES=after.stages, BACK=back, BM=16, BC=bc, maxnreg=168,
                           **it.constants)          # left to itself, the assembler spills 8 bytes for a fourth program
     places = *magic(math.prod(written)), *magic(written[1])
     numbers = m, *read, c // dc, *written, *places, math.prod(it.window.kernel)
@@ -204,7 +216,7 @@ def _depthwise_plan(it: Problem, stages: int, back: bool) -> Plan:
 
 def _run_depthwise(it: Problem, x, w, y, after: Epilogue, back: bool):
     """x and y dense NHWC, w (C, 1, R, S); back: x is dy, y is dx."""
-    plan = _depthwise_plan(it, id(after.stages), back)
+    plan = _depthwise_plan(it, after, back)
     w = contiguous_copy(w.view((*w.shape[2:], it.c), (*w.strides[2:], w.strides[0])))
     plan.kernel(plan.grid, x, w, y, after.operands, *plan.numbers)
 
@@ -212,6 +224,9 @@ def _run_depthwise(it: Problem, x, w, y, after: Epilogue, back: bool):
 def _convolution(input, weight, window: Window, after: Epilogue, has_matrix: bool = False) -> DeviceArray:
     """(N, K, P, Q) in NHWC memory."""
     (p, q), n, k, c = window.out, input.shape[0], weight.shape[0], input.shape[1]
+    if _is_product(window) and c and not rows_of(window, c):
+        x, w = _pixels_of(input), _pixels_of(weight)
+        return _image_of(multiply(x, w.view((c, k), (1, c)), (x.shape[0], k), after, has_matrix=has_matrix), n, (p, q))
     y = cuda.empty((n, p, q, k), input.dtype, input.device)
     if not y.size:
         return channels_first(y)
@@ -222,16 +237,11 @@ def _convolution(input, weight, window: Window, after: Epilogue, has_matrix: boo
     groups, (window, merged) = window.groups, merge_groups(window, c)
     it, lanes = _problem(window, n, c, k, input.dtype), rows_of(window, c)
     if lanes:
-        plan = _rows_plan(it, id(after.stages), lanes)
+        plan = _rows_plan(it, after, lanes)
         _run(plan, lay_image(input, lanes), lay_weight(weight, groups, merged, lanes), y, after)
-    elif _is_product(window) and merged == 1 and c:
-        x, w = channels_last(input), channels_last(weight)
-        y = multiply(x.view((n * p * q, c), (c, 1)), w.view((c, k), (1, c)), (n * p * q, k), after,
-                     has_matrix=has_matrix)
-        y = y.view((n, p, q, k), cuda.contiguous_strides((n, p, q, k)))
     else:
         lanes = lanes_of(window, c, input.itemsize)
-        plan = _forward_plan(it._replace(c=lanes), id(after.stages), has_matrix)
+        plan = _forward_plan(it._replace(c=lanes), after, has_matrix)
         weight = lay_weight(weight, groups, merged, lanes // window.groups)
         _run(plan, lay_image(input, lanes), weight, y, after)
     return channels_first(y)
@@ -265,8 +275,7 @@ def conv2d_norm_act(input, weight, bias=None, mean=None, var=None, norm_weight=N
     return _convolution(input, weight, window, after, residual is not None)
 
 
-@lru_cache(4096)
-def _input_grad_plan(it: Problem, stages: int, back: bool) -> Plan:
+def _input_grad_plan(it: Problem, after: Epilogue, back: bool) -> Plan:
     window, cg, kg = it.window, it.c // it.window.groups, it.k // it.window.groups
     (h, w), (sh, sw), (p, q), groups = window.image, window.stride, window.out, window.groups
     high, wide = -(-h // sh), -(-w // sw)
@@ -278,7 +287,7 @@ def _input_grad_plan(it: Problem, stages: int, back: bool) -> Plan:
     tiles = -(-m // config.BM) * -(-cg // config.BN)
     split, span = it.cut(config, tiles * classes * groups, most)
     kernel = cuda.prepare(dgrad, RSTEP=taps[0], SSTEP=taps[1], BACK=back, EVEN=kg % bk == 0, SPLIT=split > 1, BK=bk,
-                          STAGES=stages_of(stages) if split == 1 else NOTHING.stages, **it.options(config),
+                          STAGES=after.stages if split == 1 else NOTHING.stages, **it.options(config),
                           **it.divisors, **it.constants)
     numbers = it.n, h, w, *it.channels[:2], p, q, *it.channels[2:], *magic(high * wide), *magic(wide), span
     return Plan(kernel, (tiles, classes, groups * split), numbers, split)
@@ -299,23 +308,22 @@ def _input_gradient(dy, weight, bias, window: Window):
     """dx (N, C, H, W) + bias (C,): what conv2d_input_grad and conv_transpose2d share."""
     (h, w), n, groups = window.image, dy.shape[0], window.groups
     c, k = weight.shape[1] * groups, weight.shape[0]
+    after = biased(_dense(bias))
+    if _is_product(window) and k:
+        pixels = _pixels_of(dy)
+        return _image_of(multiply(pixels, _pixels_of(weight), (n * h * w, c), after), n, (h, w))
     dx = cuda.empty((n, h, w, c), dy.dtype, dy.device)
     if not dx.size:
         return channels_first(dx)
-    after = biased(_dense(bias))
     if _is_depthwise(window, c, k):
         _run_depthwise(_problem(window, n, c, k, dy.dtype), channels_last(dy), weight, dx, after, True)
         return channels_first(dx)
     window, merged = merge_groups(window, c)
-    if _is_product(window) and merged == 1 and k:
-        dy, weight = channels_last(dy), channels_last(weight)
-        dx = multiply(dy.view((n * h * w, k), (k, 1)), weight.view((k, c), (c, 1)), (n * h * w, c), after)
-        return channels_first(dx.view((n, h, w, c), cuda.contiguous_strides((n, h, w, c))))
     it = _problem(window, n, c, k, dy.dtype)
     back = merged > 1 or not _lies_well(it, weight)
     lanes = lanes_of(window, k, dy.itemsize) if back else k
     weight = lay_weight(weight, groups, merged, (lanes if back else c) // window.groups, back)
-    plan = _input_grad_plan(it._replace(k=lanes), id(after.stages), back)
+    plan = _input_grad_plan(it._replace(k=lanes), after, back)
     _run(plan, lay_image(dy, lanes), weight, dx, after)
     return channels_first(dx)
 
@@ -349,8 +357,7 @@ def conv2d_weight_grad(grad, input, kernel, stride=(1, 1), padding=(0, 0), dilat
         return contiguous_copy(dw.view((c, 1, r, s), (1, 1, s * c, c)))
     window, merged = merge_groups(window, c)
     if _is_product(window) and merged == 1:
-        dy, x = channels_last(grad), channels_last(input)
-        dw = multiply(dy.view((k, m), (1, k)), x.view((m, c), (c, 1)), (k, c))
+        dw = multiply(_pixels_of(grad).view((k, m), (1, k)), _pixels_of(input), (k, c))
         return dw.view((k, c, 1, 1), (c, 1, 1, 1))
     rows, lanes = lanes_of(window, k, size), rows_of(window, c) or lanes_of(window, c, size)
     dw = cuda.empty((rows, r, s, lanes // window.groups), grad.dtype, grad.device)
@@ -370,7 +377,6 @@ def _of_groups(dw: DeviceArray, channels: tuple[int, int], groups: int, merged: 
     return contiguous_copy(blocks).view((k, cg, r, s), cuda.contiguous_strides((k, cg, r, s)))
 
 
-@lru_cache(4096)
 def _weight_grad_plan(it: Problem) -> Plan:
     window, m, cg, kg = it.window, it.pixels, it.c // it.window.groups, it.k // it.window.groups
     taps, groups, (p, q) = math.prod(window.kernel), window.groups, window.out

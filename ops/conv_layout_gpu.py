@@ -40,7 +40,7 @@ def _laid(x: DeviceArray, shape: tuple, inner: int, channels: int, groups: int, 
     bn, dl = min(64, triton.next_power_of_2(lanes)), divisor(16 // x.itemsize, lanes)
     bm = ELEMENTS // bn
     cuda.launch(lay, (-(-a * h * w // bm), -(-lanes // bn)), x, y, a * h * w, h * w, lanes // dl, inner, channels,
-                groups, *magic(h * w), *strides, DL=dl, BM=bm, BN=bn, maxnreg=128)                 # left to itself it spills
+                groups, *magic(h * w), *strides, DL=dl, BM=bm, BN=bn, maxnreg=128)       # left to itself it spills
     return y
 
 

@@ -9,7 +9,7 @@ import zoo
 from tests.cases import TOLERANCE
 from zoo.models.resnet import BasicBlock, Bottleneck
 from zoo.ops import conv, cuda, gpu_configs
-from zoo.ops.cuda import launcher, record
+from zoo.ops.cuda import record
 from zoo.ops.gpu_configs import Config
 
 pytest.importorskip("triton")
@@ -73,15 +73,11 @@ def check(way, parts, dtype, rng):
 
 
 @pytest.fixture
-def launched(monkeypatch):
-    """The names of the kernels that run, in order."""
-    names, start = [], launcher.Kernel.start
-
-    def noted(self, grid, args):
-        names.append(self.function.__name__)
-        return start(self, grid, args)
-    monkeypatch.setattr(launcher.Kernel, "start", noted)
-    return names
+def launched():
+    """The names of the kernels that the interpreter runs, in order."""
+    names = []
+    with record.listening(lambda kernel, grid, arguments: names.append(kernel.function.__name__)):
+        yield names
 
 
 @pytest.mark.cuda
@@ -91,6 +87,8 @@ def test_every_way_with_every_epilogue(way, rng, launched):
     for parts in PARTS if some else ("bias, norm with weight", "all"):
         launched.clear()
         check(way, parts, np.float32, rng)
+        if not cuda.is_interpreting():
+            continue
         assert next(name for name in launched if name not in ("lay", "tile", "flat")) == WAYS[way][-1]
         assert launched[-1] == "add_parts" or "cut" not in way
 
@@ -147,7 +145,7 @@ def test_gradients_of_every_way(way, rng):
             assert np.abs(cuda.to_numpy(g) - want).max() <= 1e-5 * np.abs(want).max()
 
 
-@pytest.mark.cuda
+@pytest.mark.interpret
 @pytest.mark.parametrize("make", [lambda: BasicBlock(32, 32), lambda: Bottleneck(64, 16)], ids=["basic", "bottleneck"])
 def test_a_block_at_inference_is_its_convolutions(make, launched, rng):
     """One matrix kernel a layer (and the addition of its parts, where a small map is cut): nothing else, no copies."""
@@ -170,7 +168,7 @@ def test_a_block_at_inference_is_its_convolutions(make, launched, rng):
     assert y.permute(0, 2, 3, 1).is_contiguous()
 
 
-@pytest.mark.cuda
+@pytest.mark.interpret
 def test_a_block_in_mixed_precision(launched, rng):
     """Under autocast only weights are cast; what no kernel does in one (here a residual in float32) runs in parts."""
     block, x = Bottleneck(64, 16).eval(), zoo.from_numpy(rng.normal(size=(1, 64, 4, 4)).astype(np.float32))
@@ -204,7 +202,9 @@ def test_offsets_of_64_bits_where_an_array_needs_them(n, wide, tmp_path):
 
 
 @pytest.mark.interpret
-def test_too_many_pixels_are_refused(tmp_path):
+@pytest.mark.parametrize("channels, size", [(1, 3), (16, 1)])
+def test_too_many_pixels_are_refused(channels, size, tmp_path):
     from zoo.ops.errors import ShapeError
     with record.dry_run(tmp_path / "launches.jsonl"), pytest.raises(ShapeError, match=r"fewer than 2\*\*31 pixels"):
-        conv.conv2d(cuda.empty((1 << 15, 1, 256, 257), BFLOAT16), cuda.empty((1, 1, 3, 3), BFLOAT16))
+        images, weight = ((1 << 15, channels, 256, 257), (1, channels, size, size))
+        conv.conv2d(cuda.empty(images, BFLOAT16), cuda.empty(weight, BFLOAT16))

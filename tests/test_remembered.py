@@ -36,9 +36,9 @@ def traces(monkeypatch):
     """The launchers that were traced, in order."""
     names, traced = [], remember.traced
 
-    def noted(launcher, args):
+    def noted(launcher, *rest):
         names.append(launcher.__name__)
-        return traced(launcher, args)
+        return traced(launcher, *rest)
     monkeypatch.setattr(remember, "traced", noted)
     return names
 

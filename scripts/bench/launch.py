@@ -68,6 +68,7 @@ def ops() -> dict:
     import numpy as np
 
     import zoo  # noqa: F401  (the ops register themselves)
+    from zoo.ops.dtypes import bfloat16
     from zoo.ops.op import OPS
 
     def ones(*shape):
@@ -79,8 +80,8 @@ def ops() -> dict:
         return ones(n, h, w, c).transpose(0, 3, 1, 2)
 
     def convolution(*kernel, stride=1, groups=1):
-        pad = kernel[2] // 2
-        return "conv2d", last(8, 64, 28, 28), last(*kernel), None, (stride, stride), (pad, pad), (1, 1), groups
+        arrays, pad = [last(*shape).astype(bfloat16) for shape in ((8, 64, 28, 28), kernel)], kernel[2] // 2
+        return "conv2d", *arrays, None, (stride, stride), (pad, pad), (1, 1), groups
 
     labels = np.zeros(32, np.int64)
     found = {"x * y": ("mul", ones(32, 64), ones(32, 64)), "relu": ("relu", ones(32, 64)),
