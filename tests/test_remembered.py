@@ -211,3 +211,17 @@ def test_calls_are_forgotten_when_there_are_many(monkeypatch, traces):
     for n in (1, 2, 3, 3, 1):
         np.testing.assert_array_equal(cuda.to_numpy(call(ramp((n,)))), -np.arange(n))
     assert traces == ["launcher"] * 4
+
+
+def test_a_draw_is_traced_once_and_differs_each_time(traces):
+    """Seed and offset are no part of what is remembered; what computes with them is worked out each time."""
+    x = zoo.ones(64, device="cuda")
+    masks = {zoo.nn.functional.dropout(x, 0.5).cpu().numpy().tobytes() for _ in range(4)}
+    assert len(masks) == 4 and traces == ["dropout_mask"]
+
+    def launcher(x, seed, offset):
+        return OPS["dropout_mask"](x, 0.5, seed, offset + 1)
+    call = run_as_op(launcher, 3)
+    for offset in (0, 8):
+        got, want = call(x.array, 7, offset), OPS["dropout_mask"](x.array, 0.5, 7, offset + 1)
+        np.testing.assert_array_equal(cuda.to_numpy(got), cuda.to_numpy(want))
