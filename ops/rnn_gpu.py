@@ -1,7 +1,7 @@
 """Launches of the recurrent layers: one for the whole time loop where its programs all run at once, else one a step.
 
 The loop's programs wait for each other: the launch is cooperative, which makes the driver refuse what would hang. In
-the interpreter, where programs run one after another, the loop is a single program.
+the interpreter, where programs take turns, the loop is a single program unless a test asks for more.
 """
 from functools import lru_cache
 from typing import NamedTuple

@@ -11,6 +11,7 @@ from zoo.ops.cuda.driver import state
 from zoo.ops.cuda.ledger import live
 from zoo.ops.cuda.memory import memory_class
 from zoo.ops.cuda.mode import is_interpreting
+from zoo.ops.cuda.shadow import copied, need_written, written_by_host
 
 
 @lru_cache(4096)
@@ -230,14 +231,24 @@ def held(x: DeviceArray) -> DeviceArray:
 
 def host_view(x: DeviceArray) -> np.ndarray:
     """The NumPy view of an array in the interpreter's memory: no copy."""
+    if mode.sanitizing:
+        written_by_host(x)
+    return bytes_of(x)
+
+
+def bytes_of(x: DeviceArray) -> np.ndarray:
+    """`host_view` to read."""
     step = x.dtype.itemsize
     return x.owner.array(x.pointer, x.shape, tuple(s * step for s in x.strides), x.dtype)
 
 
 def host_copy(target: DeviceArray, source: DeviceArray):
     """`copy_device` in the interpreter."""
-    if not mode.dry:
-        host_view(target).reshape(-1).view(np.uint8)[...] = host_view(source).reshape(-1).view(np.uint8)
+    if mode.dry:
+        return
+    if mode.sanitizing:
+        copied(target, source)
+    bytes_of(target).reshape(-1).view(np.uint8)[...] = bytes_of(source).reshape(-1).view(np.uint8)
 
 
 def host_fill(x: DeviceArray, byte: int):
@@ -250,7 +261,9 @@ def to_numpy(x: DeviceArray) -> np.ndarray:
     """A contiguous copy in host memory; waits for the GPU."""
     refuse("copies values to the host")
     if is_interpreting():
-        return host_view(x).copy()
+        if mode.sanitizing:
+            need_written(x)
+        return bytes_of(x).copy()
     from zoo.ops.cuda.pool import copy_to_host
 
     if not x.is_contiguous:

@@ -13,6 +13,7 @@ from operator import itemgetter
 from zoo.ops.cuda.capture import outside
 from zoo.ops.cuda.driver import state
 from zoo.ops.cuda.ledger import live
+from zoo.ops.cuda.memory import HostMemory, real_memory
 
 STEP = 512  # sizes are rounded up to a multiple, so that blocks of nearly one size serve for each other
 
@@ -42,8 +43,6 @@ class GraphPool:
 
     def new(self, size: int, device: int):
         """A block from the driver."""
-        from zoo.ops.cuda.memory import real_memory
-
         self.allocated += size
         with outside():
             return real_memory()(size, device)
@@ -63,6 +62,7 @@ class PoolMemory:
         self.pool = state.pool
         self.below = block = self.pool.take(nbytes, device)
         self.pointer, self.nbytes, self.device = block.pointer, nbytes, device
+        HostMemory.shadows.pop(block.pointer, None)        # its contents are undefined again
 
     def record_stream(self, stream):
         """As of the memory below."""

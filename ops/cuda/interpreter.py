@@ -5,6 +5,8 @@ bfloat16 on its bit patterns. Here the patch is put on once and stays until `com
 true (ml_dtypes, round to nearest even), and every load and store is checked against the memory that is alive.
 The module leans on private names of triton 3.6 to 3.9; tests/test_cuda.py runs on both ends.
 
+`ZOO_INTERPRET=sanitize` finds more: races, missing barriers, memory that nobody wrote (sanitizer.py).
+
 As on the GPU, a Python float reaches the kernel as float32 unless the parameter is annotated `"fp64"`.
 Not there: inline assembly, libdevice, `tl.flip` on 3.6; `tl.dot` is exact float32 where a GPU may use tf32.
 """
@@ -13,6 +15,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import itertools
 import threading
 
 import ml_dtypes
@@ -22,8 +25,10 @@ from triton.runtime import interpreter as stock
 from triton.runtime.interpreter import InterpretedFunction, TensorHandle
 from triton.runtime.jit import JITFunction
 
+from zoo.ops.cuda import mode
 from zoo.ops.cuda.array import DeviceArray
 from zoo.ops.cuda.memory import HostMemory
+from zoo.ops.cuda.turns import Turns
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 INT_TYPES = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
@@ -36,6 +41,8 @@ POINTER_NAMES |= {"float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5"}
 lock = threading.RLock()
 scope = None  # what to undo; None while triton.language is as it came
 overhang = None  # the kernel that runs, for error messages
+watch = None  # the sanitizer's view of the launch that runs
+turns = None  # of its programs, if they wait for each other
 
 
 class NoScope:
@@ -76,12 +83,24 @@ def install():
     original = JITFunction.__call__, stock._patch_lang
     patched = stock._patch_lang(BothModules)
     speed_up(patched)
+    for name in ("multiple_of", "max_contiguous", "max_constancy"):
+        for module in (tl, tl.core):
+            patched.set_attr(module, name, functools.partial(hint, name))
     # int() of a one-element array is an error since NumPy 2.4, and triton 3.6 relies on it.
     patched.set_attr(tl.core.tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
     JITFunction.__call__ = call_jit_function
     JITFunction.__get__ = bind_jit_function  # x.sum(0), x.sigmoid(): methods of tl.tensor are jit functions
     stock._patch_lang = lambda fn: NoScope()
     scope = patched, *original
+
+
+def hint(name, block, values):
+    """`tl.multiple_of` and the like, which the compiler builds on."""
+    if watch is not None and isinstance(block, tl.tensor):
+        values = [getattr(v, "value", v) for v in (values if isinstance(values, (tuple, list)) else [values])]
+        step = bytes_of_element(block.handle) if block.dtype.is_ptr() else 1
+        watch.hint(name, block.handle.data, step, values)
+    return block
 
 
 def speed_up(patched):
@@ -189,7 +208,7 @@ def fix_bfloat16():
 
 
 def fix_memory(builder):
-    """Loads and stores: bounds first, then bfloat16 as uint16 bits (the C++ code knows no ml_dtypes)."""
+    """Loads and stores: bounds first, then the sanitizer if it is on, then bfloat16 as uint16 bits (the C++ code knows no ml_dtypes)."""
     load, store = builder.create_masked_load, builder.create_masked_store
     update, swap = builder.create_atomic_rmw, builder.create_atomic_cas
 
@@ -198,6 +217,8 @@ def fix_memory(builder):
 
     def create_masked_load(self, pointers, mask, other, *rest, **named):
         check_bounds("load", pointers, mask.data)
+        if watch is not None:
+            watch.load(*elements(pointers, mask.data))
         if pointers.get_element_ty() != tl.bfloat16:
             return load(self, pointers, mask, other, *rest, **named)
         as_bits = TensorHandle(pointers.data, tl.pointer_type(tl.uint16))
@@ -208,18 +229,38 @@ def fix_memory(builder):
         check_bounds("store", pointers, mask.data)
         if value.data.dtype == BFLOAT16:
             value = bits(value)
+        if watch is not None:
+            watch.store(*elements(pointers, mask.data), value.data)
         return store(self, pointers, value, mask, *rest, **named)
 
-    def create_atomic_rmw(self, operation, pointers, value, mask, *rest):
+    def create_atomic_rmw(self, operation, pointers, value, mask, order, *rest):
         check_bounds("atomic", pointers, mask.data)
-        return update(self, operation, pointers, value, mask, *rest)
+        if watch is not None:
+            watch.atomic(*elements(pointers, mask.data), order.name)
+        before = update(self, operation, pointers, value, mask, order, *rest)
+        pass_on(self, pointers, mask, before)
+        return before
 
-    def create_atomic_cas(self, pointers, *rest):
+    def create_atomic_cas(self, pointers, expected, value, order, *rest):
         check_bounds("atomic", pointers, np.True_)
-        return swap(self, pointers, *rest)
+        if watch is not None:
+            watch.atomic(*elements(pointers, np.True_), order.name)
+        before = swap(self, pointers, expected, value, order, *rest)
+        pass_on(self, pointers, TensorHandle(np.ones_like(pointers.data, bool), tl.int1), before)
+        return before
+
+    def pass_on(self, pointers, mask, before):
+        if turns is not None:
+            now = stock._interpreter.load(pointers.data, mask.data, before.data, before.data.dtype)
+            turns.pass_on(changed=bool((now != before.data).any()))
+
+    def create_barrier(self):
+        if watch is not None:
+            watch.barrier()
 
     builder.create_masked_load, builder.create_masked_store = create_masked_load, create_masked_store
     builder.create_atomic_rmw, builder.create_atomic_cas = create_atomic_rmw, create_atomic_cas
+    builder.create_barrier = create_barrier
 
 
 spans: list[tuple[int, int]] = []  # first and end address of the memory of the running launch's arguments
@@ -232,10 +273,20 @@ def check_bounds(action, pointers, mask):
         addresses = addresses[np.broadcast_to(mask, addresses.shape)]
         if not addresses.size:
             return
-    size = max(pointers.get_element_ty().primitive_bitwidth // 8, 1)
+    size = bytes_of_element(pointers)
     first, end = int(addresses.min()), int(addresses.max()) + size
     if not any(a <= first and end <= b for a, b in spans):
         check_blocks(action, addresses, size)
+
+
+def bytes_of_element(pointers) -> int:
+    """Of what the pointers point to."""
+    return max(pointers.get_element_ty().primitive_bitwidth // 8, 1)
+
+
+def elements(pointers, mask):
+    """What the sanitizer asks about an access: addresses, which of them are not masked, and bytes of an element."""
+    return pointers.data, np.asarray(mask), bytes_of_element(pointers)
 
 
 def check_blocks(action, addresses, size):
@@ -301,9 +352,12 @@ def annotations(fn) -> dict[str, str]:
     return {name: note for name, note in notes.items() if isinstance(note, str) and note in SCALARS}
 
 
-def launch(kernel, grid, arguments, constexprs):
-    """Runs every program of the grid, one after the other."""
-    global overhang
+def launch(kernel, grid, arguments, constexprs, threads=128, together=False):
+    """Runs every program of the grid, one after the other; `together` if they wait for each other.
+
+    `threads` run a program on a GPU: what the sanitizer wants to know.
+    """
+    global overhang, watch, turns
     with lock:
         install()
         function, notes = rewritten(kernel.fn), annotations(kernel.fn)
@@ -312,12 +366,28 @@ def launch(kernel, grid, arguments, constexprs):
         builder = stock.interpreter_builder
         builder.set_grid_dim(*grid)
         before, overhang = overhang, kernel.fn.__name__
+        programs = list(itertools.product(*map(range, grid)))
+        if mode.sanitizing:
+            from zoo.ops.cuda.sanitizer import Launch
+
+            watch = Launch(overhang, programs, threads, spans)
+
+        def resume(k):
+            builder.grid_idx = programs[k]
+            if watch is not None:
+                watch.program = k
+
+        def run(k):
+            resume(k)
+            function(**values, **constexprs)
+
         try:
-            with np.errstate(all="ignore"):
-                for x in range(grid[0]):
-                    for y in range(grid[1]):
-                        for z in range(grid[2]):
-                            builder.grid_idx = (x, y, z)
-                            function(**values, **constexprs)
+            if together and len(programs) > 1:
+                turns = Turns(run, resume, len(programs))
+                turns.play()
+            else:
+                with np.errstate(all="ignore"):
+                    for k in range(len(programs)):
+                        run(k)
         finally:
-            overhang = before
+            overhang, watch, turns = before, None, None

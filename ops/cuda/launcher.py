@@ -177,11 +177,14 @@ class Kernel:
             return
         from zoo.ops.cuda import interpreter
 
-        if state.graph is None:
-            interpreter.launch(self.function, grid, arguments, self.constants)
-        else:
+        if state.graph is not None:
             arguments = {name: held(a) if type(a) is DeviceArray else a for name, a in arguments.items()}
-            state.graph.steps.append(partial(interpreter.launch, self.function, grid, arguments, self.constants))
+        num_warps, _, cooperative, _ = self.options
+        run = partial(interpreter.launch, self.function, grid, arguments, self.constants, 32 * num_warps, cooperative)
+        if state.graph is None:
+            run()
+        else:
+            state.graph.steps.append(run)
 
     def compile(self, args):
         """What starts the kernel for these arguments: compiled, or from Triton's disk cache, and loaded."""

@@ -6,6 +6,7 @@ type), so that a kernel which reads what nobody wrote is found out.
 """
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ class HostMemory:
     __slots__ = ("block", "device", "nbytes", "pointer")
 
     live: dict[int, int] = {}  # pointer -> bytes of every block, for the interpreter's bounds check
+    shadows: dict[int, Any] = {}  # pointer -> what the sanitizer knows of a block (shadow.py)
 
     def __init__(self, nbytes: int, device: int):
         account = ledger.accounts[device]
@@ -36,8 +38,10 @@ class HostMemory:
         HostMemory.live[self.pointer] = nbytes
         account.add(nbytes)
 
-    def __del__(self, live=live):
-        if live.pop(getattr(self, "pointer", None), None) is not None and ledger is not None:
+    def __del__(self, live=live, shadows=shadows):
+        pointer = getattr(self, "pointer", None)
+        shadows.pop(pointer, None)
+        if live.pop(pointer, None) is not None and ledger is not None:
             ledger.live.pop(self.pointer, None)
             ledger.accounts[self.device].remove(self.nbytes)
 

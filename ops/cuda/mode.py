@@ -4,9 +4,10 @@ import os
 from functools import cache
 
 dry = False  # interpreter only: launches are recorded and not run, memory has no contents (record.dry_run)
+sanitizing = os.environ.get("ZOO_INTERPRET", "") == "sanitize"  # interpreter only: races are errors (sanitizer.py)
 
 
 @cache
 def is_interpreting() -> bool:
-    """True if kernels run in Triton's interpreter on host memory (environment variable `ZOO_INTERPRET=1`)."""
+    """True if kernels run in Triton's interpreter on host memory (`ZOO_INTERPRET=1` or `sanitize`)."""
     return os.environ.get("ZOO_INTERPRET", "") not in ("", "0")
