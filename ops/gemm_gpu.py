@@ -109,13 +109,16 @@ def gemm(a, b, c, operands, MD, ND, KD, LDA, LDB, sizes, sa, sb, steps,
          TA: tl.constexpr, TB: tl.constexpr, DM: tl.constexpr, DN: tl.constexpr, DK: tl.constexpr, DIMS: tl.constexpr,
          SPLIT: tl.constexpr, SHORT: tl.constexpr, EVEN_K: tl.constexpr, EVEN_MN: tl.constexpr, DOT: tl.constexpr,
          ACC: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr, SWAP: tl.constexpr, BM: tl.constexpr,
-         BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
+         BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, WIDE: tl.constexpr):
     """c[z] = a[z] @ b[z] through STAGES, or its transpose where SWAP (then a, b are the transposed operands).
 
     c (batch, M, N) dense, or (batch, N, M) where SWAP; with SPLIT > 1 the partial products (SPLIT, M, N). Batch
     (*sizes) of a at strides sa, of b at sb. A split takes `steps` blocks of BK along K, the last one what is left.
-    Grid: (tiles * batch * SPLIT,).
+    WIDE: offsets inside of a tile need 64 bits. Grid: (tiles * batch * SPLIT,).
     """
+    if WIDE:
+        MD, ND, KD = MD.to(tl.int64), ND.to(tl.int64), KD.to(tl.int64)
+        LDA, LDB = LDA.to(tl.int64), LDB.to(tl.int64)
     M = MD * DM
     N = ND * DN
     K = KD * DK
@@ -222,11 +225,12 @@ def add_stretches(parts, c, operands, MD, ND, steps, whole, programs, DM: tl.con
 def along_k(x, y, R, K, STRIDE, KD, TURNED: tl.constexpr, DIV: tl.constexpr, BR: tl.constexpr, BK: tl.constexpr):
     """y (R, KD*DIV) dense = x (R, K) and zeros behind it; x has row stride STRIDE, or lies as (K, R) if TURNED.
 
-    Grid: (ceil(R / BR), ceil(KD*DIV / BK)).
+    Grid: (ceil(R / BR) * ceil(KD*DIV / BK),).
     """
     width = KD * DIV
-    r = tl.program_id(0).to(tl.int64) * BR + tl.arange(0, BR)[:, None]
-    k = tl.program_id(1) * BK + tl.arange(0, BK)[None, :]
+    across = tl.cdiv(width, BK)
+    r = (tl.program_id(0) // across).to(tl.int64) * BR + tl.arange(0, BR)[:, None]
+    k = tl.program_id(0) % across * BK + tl.arange(0, BK)[None, :]
     at = k.to(tl.int64) * STRIDE + r if TURNED else r * STRIDE + k
     values = tl.load(x + at, mask=(r < R) & (k < K), other=0)
     tl.store(y + r * width + k, values, mask=(r < R) & (k < width))

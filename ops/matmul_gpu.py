@@ -30,6 +30,7 @@ from zoo.ops.epilogue_gpu import (
 )
 from zoo.ops.gemm_gpu import add_parts, add_stretches, along_k, gemm, gemm_stream, gemm_tma
 from zoo.ops.gpu_configs import Config
+from zoo.ops.layout_gpu import EDGE
 from zoo.ops.op import OPS
 from zoo.ops.pointwise_gpu import contiguous_copy, jitted
 from zoo.ops.shape import sum_to
@@ -189,6 +190,11 @@ class Sides(NamedTuple):
     def constants(self) -> dict:
         return dict(TA=self.TA, TB=self.TB, DM=self.DM, DN=self.DN, DK=self.DK)
 
+    def is_wide(self, swap: bool, side: int = 256) -> bool:
+        """Do offsets inside of a tile need 64 bits? Its side may be as long as that."""
+        rows = max(self.lda, self.ldb, self.M if swap else self.N)
+        return max(self.M, self.N, self.K) >= EDGE or rows * side >= 2**31
+
 
 def _sides(p: Problem, swap: bool) -> Sides:
     limit = 16 // p.dtype.itemsize
@@ -211,7 +217,7 @@ def _tags(p: Problem, s: Sides, batch: int, swap: bool) -> set[str]:
     """
     tags = {"tn"[p.a.turned ^ True] + "nt"[p.b.turned]}
     wide = all(n * p.dtype.itemsize % 16 == 0 for n in (p.a.stride, p.b.stride))
-    if batch == 1 and p.K and p.aligned and wide and not swap:
+    if batch == 1 and p.K and p.aligned and wide and not swap and not s.is_wide(swap):
         tags.add("tma_loads")
         if p.N * p.out.itemsize % 16 == 0 and p.out.itemsize == p.dtype.itemsize:
             tags.add("tma")
@@ -251,13 +257,15 @@ def _plan_of(p: Problem, table: gpu_configs.Choice) -> Plan:
                 EVEN_MN=s.M % config.BM == 0 and s.N % config.BN == 0)
     slots = gpu_configs.FAMILIES[table.family].multiprocessors * config.per_sm
     cut = _cut_of(config, tiles, steps, slots) if batch == 1 and p.dtype in FLOATS else 1
-    if cut < 0 and not swap:        # two ends to a tile take twice the registers (142-250): half as many programs
+    wide = s.is_wide(swap, max(config[:3]))
+    if cut < 0 and not (swap or wide):      # two ends to a tile take twice the registers (142-250): half the programs
         programs = gpu_configs.FAMILIES[table.family].multiprocessors * max(1, config.per_sm // 2)
         return _stream(p, s, copies, config, tile | even, min(programs, tiles * steps))
     each = -(-steps // max(cut, 1))
     split = max(1, -(-steps // each)) if each else 1
     kernel = cuda.prepare(gemm, DIMS=len(sizes), SPLIT=split, DOT=p.kind != "integer", SWAP=swap,
-                          STAGES=stages_of(p.stages) if split == 1 else NOTHING.stages, **s.constants, **tile, **even)
+                          STAGES=stages_of(p.stages) if split == 1 else NOTHING.stages, WIDE=wide,
+                          **s.constants, **tile, **even)
     if swap:
         sa, sb = sb, sa
     plan = Plan(copies, swap, kernel, (tiles * batch * split,), cuda.kept((*s.numbers, sizes, sa, sb, each)))
@@ -288,7 +296,7 @@ def _copied(x: DeviceArray, how: int) -> DeviceArray:
     x = x if 1 in x.strides else contiguous_copy(x)
     (r, k), side, turned = x.shape, 64, x.strides[1] != 1
     y = cuda.empty((r, how), x.dtype, x.device)
-    cuda.launch(along_k, (-(-r // side), -(-how // side)), x, y, r, k, x.strides[turned], how // 8, TURNED=turned,
+    cuda.launch(along_k, (-(-r // side) * -(-how // side),), x, y, r, k, x.strides[turned], how // 8, TURNED=turned,
                 DIV=8, BR=side, BK=side)
     return y
 

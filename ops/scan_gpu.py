@@ -120,7 +120,7 @@ def scan_values(x, y, before, totals, LINES, N, INNER, LENGTH, PARTS, ACC: tl.co
         at = base + place[None, :] * INNER
         v = convert(tl.load(x + at, mask=live, other=0), ACC)
         v = SCAN(tl.where(live, v, tl.full((BL, BN), START, ACC)))
-        v = COMBINE(carry, v)
+        v = COMBINE(carry, v.to(ACC))                       # a scan of small integers is one of int32
         if y is not None:
             tl.store(y + at, convert(v, y.dtype.element_ty), mask=live)
         carry = at_end(v, BN)
