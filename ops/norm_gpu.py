@@ -2,7 +2,7 @@
 Batch norm of images whose channels lie side by side is in norm_columns_gpu.py.
 
 Statistics take two steps in a fixed order, without atomics: parts of the rows, each shifted by its own first value,
-then their merge by Chan's formula; so float32 is right for |mean| far above the standard deviation.
+then their merge about the common mean; so float32 is right for |mean| far above the standard deviation.
 """
 import math
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from zoo.ops import cuda
 from zoo.ops import norm as contract
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import float64
-from zoo.ops.norm_columns_gpu import Rows, coefficients, wide_of
+from zoo.ops.norm_columns_gpu import Rows, coefficients, merged, wide_of, workspace
 from zoo.ops.pointwise_gpu import contiguous_copy
 
 TILE = 2048                             # elements of one step
@@ -22,9 +22,9 @@ MOST_PARTS = 64                         # of the rows: what the merging step sti
 
 
 @triton.jit(do_not_specialize=["R", "C", "L", "ROWS"])
-def moments_of_parts(x, means, squares, R, C, L, sr, sc, ROWS, WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr,
+def moments_of_parts(x, sums, R, C, L, sr, sc, ROWS, WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr,
                      BL: tl.constexpr):
-    """x (R, C, L), strides (sr, sc, 1) -> means, squares (parts, C), fp64, of ROWS rows each: squares about the mean.
+    """x (R, C, L), strides (sr, sc, 1) -> sums (2, parts, C), fp64: means of ROWS rows each, squares about these.
 
     Grid: (ceil(C / BC), parts).
     """
@@ -50,26 +50,9 @@ def moments_of_parts(x, means, squares, R, C, L, sr, sc, ROWS, WIDE: tl.constexp
     n = (last - first).to(WIDE) * L
     total = tl.sum(tl.sum(s, 2), 0)
     square = tl.sum(tl.sum(q, 2), 0) - total * total / n
-    tl.store(means + part * C + rc, shift.to(tl.float64) + (total / n).to(tl.float64), mask=channels)
-    tl.store(squares + part * C + rc, square.to(tl.float64), mask=channels)
-
-
-@triton.jit(do_not_specialize=["R", "C", "L", "ROWS", "PARTS"])
-def merge_moments(means, squares, mean, var, R, C, L, ROWS, PARTS, BC: tl.constexpr):
-    """means, squares (PARTS, C) -> mean, biased variance (C,), in fp64: they are few. Grid: (ceil(C / BC),)."""
-    rc = tl.program_id(0) * BC + tl.arange(0, BC)
-    channels = rc < C
-    count = tl.zeros((BC,), tl.float64)
-    middle = tl.zeros((BC,), tl.float64)
-    square = tl.zeros((BC,), tl.float64)
-    for p in range(0, PARTS):
-        n = (tl.minimum(R, (p + 1) * ROWS) - p * ROWS).to(tl.float64) * L
-        apart = tl.load(means + p * C + rc, mask=channels, other=0.0) - middle
-        square += tl.load(squares + p * C + rc, mask=channels, other=0.0) + apart * apart * (count * n / (count + n))
-        count += n
-        middle += apart * (n / count)
-    tl.store(mean + rc, middle.to(mean.dtype.element_ty), mask=channels)
-    tl.store(var + rc, (square / count).to(var.dtype.element_ty), mask=channels)
+    at = sums + part * C + rc
+    tl.store(at, shift.to(tl.float64) + (total / n).to(tl.float64), mask=channels)
+    tl.store(at + tl.num_programs(1) * C, square.to(tl.float64), mask=channels)
 
 
 @triton.jit
@@ -108,9 +91,9 @@ def normalize_channels(x, y, mean, var, weight, bias, R, C, L, sr, sc, tr, tc, g
 
 
 @triton.jit(do_not_specialize=["R", "C", "L", "groups", "ROWS"])
-def gradient_sums(dy, x, mean, var, plain, weighted, R, C, L, sr, sc, groups, ROWS, eps: "fp64",  # noqa: F821
+def gradient_sums(dy, x, mean, var, sums, R, C, L, sr, sc, groups, ROWS, eps: "fp64",  # noqa: F821
                   WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):
-    """plain, weighted (parts, C): sums of dy and of dy * normalised x over ROWS rows each.
+    """sums (2, parts, C): of dy and of dy * normalised x over ROWS rows each.
 
     dy, x (R, C, L), strides (sr, sc, 1); mean, var (C / groups,). Grid: (ceil(C / BC), parts).
     """
@@ -134,24 +117,25 @@ def gradient_sums(dy, x, mean, var, plain, weighted, R, C, L, sr, sc, groups, RO
             v = tl.load(x + base + rl[None, None, :], mask=inside, other=0.0).to(WIDE) - middle[None, :, None]
             s += g
             q += g * v
-    tl.store(plain + part * C + rc, tl.sum(tl.sum(s, 2), 0), mask=channels)
-    tl.store(weighted + part * C + rc, tl.sum(tl.sum(q, 2), 0) * rstd, mask=channels)
+    at = sums + part * C + rc
+    tl.store(at, tl.sum(tl.sum(s, 2), 0), mask=channels)
+    tl.store(at + tl.num_programs(1) * C, tl.sum(tl.sum(q, 2), 0) * rstd, mask=channels)
 
 
 @triton.jit(do_not_specialize=["R", "C", "L", "groups"])
-def combine_channels(dy, x, dx, mean, ca, cb, cc, R, C, L, sr, sc, groups, WIDE: tl.constexpr, BR: tl.constexpr,
+def combine_channels(dy, x, dx, mean, factors, R, C, L, sr, sc, groups, WIDE: tl.constexpr, BR: tl.constexpr,
                      BC: tl.constexpr, BL: tl.constexpr):
-    """dx = ca * dy + cb * (x - mean) + cc; dy, x, dx (R, C, L), strides (sr, sc, 1); ca (C,), the others (C / groups,).
+    """dx = a * dy + b * (x - mean) + c; dy, x, dx (R, C, L), strides (sr, sc, 1); factors a, b, c (3, C).
 
-    Grid: (ceil(C / BC) * ceil(R / BR) * ceil(L / BL),).
+    mean (C / groups,): each for `groups` channels. Grid: (ceil(C / BC) * ceil(R / BR) * ceil(L / BL),).
     """
     rr, rc, rl = tile_of(R, L, BR, BC, BL)
     channels = rc < C
     inside = (rr < R)[:, None, None] & channels[None, :, None] & (rl < L)[None, None, :]
     middle = tl.load(mean + rc // groups, mask=channels, other=0.0).to(WIDE)[None, :, None]
-    a = tl.load(ca + rc, mask=channels, other=0.0).to(WIDE)[None, :, None]
-    b = tl.load(cb + rc // groups, mask=channels, other=0.0).to(WIDE)[None, :, None]
-    c = tl.load(cc + rc // groups, mask=channels, other=0.0).to(WIDE)[None, :, None]
+    a = tl.load(factors + rc, mask=channels, other=0.0)[None, :, None]
+    b = tl.load(factors + C + rc, mask=channels, other=0.0)[None, :, None]
+    c = tl.load(factors + 2 * C + rc, mask=channels, other=0.0)[None, :, None]
     i = rr.to(tl.int64)[:, None, None] * sr + rc.to(tl.int64)[None, :, None] * sc + rl[None, None, :]
     g = tl.load(dy + i, mask=inside, other=0.0).to(WIDE)
     v = tl.load(x + i, mask=inside, other=0.0).to(WIDE)
@@ -222,13 +206,10 @@ def moments(x: DeviceArray, layout: Layout) -> tuple[DeviceArray, DeviceArray]:
     dtype, tile = contract.statistics_dtype(x.dtype), layout.tile()
     R, C, L, sr, sc = layout
     rows = layout.parts(tile)
-    parts = -(-R // rows)
-    means, squares = (cuda.empty((parts, C), float64, x.device) for _ in range(2))
-    mean, var = (cuda.empty((C,), dtype, x.device) for _ in range(2))
-    cuda.launch(moments_of_parts, (-(-C // tile["BC"]), parts), x, means, squares, R, C, L, sr, sc, rows,
+    sums = cuda.empty((2, 1, -(-R // rows), C), float64, x.device)
+    cuda.launch(moments_of_parts, (-(-C // tile["BC"]), sums.shape[2]), x, sums, R, C, L, sr, sc, rows,
                 WIDE=wide_of(dtype), **tile)
-    cuda.launch(merge_moments, (-(-C // 128),), means, squares, mean, var, R, C, L, rows, parts, BC=128)
-    return mean, var
+    return merged(sums, dtype, R * L, rows * L)
 
 
 def _grid_of(layout: Layout, tile: dict) -> tuple[int]:
@@ -244,28 +225,29 @@ def applied(x, y, layout: Layout, mean, var, weight, bias, eps: float, groups: i
 
 
 def sums_of_gradient(dy, x, layout: Layout, mean, var, eps: float, groups: int = 1):
-    """Sums of dy and of dy * normalised x of each channel, in parts."""
+    """sums (2, parts, C) of dy and of dy * normalised x of each channel, and room for factors."""
     tile = layout.tile()
     rows = layout.parts(tile)
-    parts = -(-layout.R // rows)
-    plain, weighted = (cuda.empty((parts, layout.C), contract.statistics_dtype(x.dtype), x.device) for _ in range(2))
-    cuda.launch(gradient_sums, (-(-layout.C // tile["BC"]), parts), dy, x, mean, var, plain, weighted, *layout, groups,
-                rows, float(eps), WIDE=wide_of(x.dtype), **tile)
-    return plain, weighted
+    parts, C = -(-layout.R // rows), layout.C
+    sums, factors = workspace(1, parts, C, contract.statistics_dtype(x.dtype), x.device)
+    cuda.launch(gradient_sums, (-(-C // tile["BC"]), parts), dy, x, mean, var, sums, *layout, groups, rows, float(eps),
+                WIDE=wide_of(x.dtype), **tile)
+    return sums, factors
 
 
-def combine(dy, x, dx, layout: Layout, mean, ca, cb, cc, groups: int = 1):
+def combine(dy, x, dx, layout: Layout, mean, factors, groups: int = 1):
     tile = layout.tile()
-    cuda.launch(combine_channels, _grid_of(layout, tile), dy, x, dx, mean, ca, cb, cc, *layout, groups,
+    cuda.launch(combine_channels, _grid_of(layout, tile), dy, x, dx, mean, factors, *layout, groups,
                 WIDE=wide_of(x.dtype), **tile)
     return dx
 
 
+@cuda.remembered
 def batch_norm_train(input, weight=None, bias=None, eps=1e-5):
     _, moment, _ = contract.batch_norm_train.check(input, weight, bias, eps)
     if has_rows(input):
         x, y, (weight, bias) = rows_of(input), new_with_rows(input), dense_all(weight, bias)
-        rows = Rows(*x.shape, x)
+        rows = Rows(1, *x.shape, x)
         mean, var = rows.moments(x)
         rows.normalize(x, None, rows_of(y), mean, var, weight, bias, eps, False)
         return y, mean, var
@@ -279,22 +261,24 @@ def batch_norm_train(input, weight=None, bias=None, eps=1e-5):
     return applied(x, y, layout, mean, var, weight, bias, eps), mean, var
 
 
+@cuda.remembered
 def batch_norm_eval(input, mean, var, weight=None, bias=None, eps=1e-5):
     contract.batch_norm_eval.check(input, mean, var, weight, bias, eps)
     if has_rows(input):
         x, y, (weight, bias) = rows_of(input), new_with_rows(input), dense_all(weight, bias)
-        Rows(*x.shape, x).normalize(x, None, rows_of(y), dense(mean), dense(var), weight, bias, eps, False)
+        Rows(1, *x.shape, x).normalize(x, None, rows_of(y), dense(mean), dense(var), weight, bias, eps, False)
         return y
     x, layout = _blocked(input)
     y = cuda.empty(input.shape, input.dtype, input.device)
     return applied(x, y, layout, dense(mean), dense(var), weight, bias, eps) if y.size else y
 
 
+@cuda.remembered
 def batch_norm_train_grad(dy, dmean, dvar, input, weight, mean, var, eps):
     if has_rows(input):
         x, g, dx = rows_of(input), rows_of(dy), new_with_rows(input)
         mean, var, dmean, dvar, weight = dense_all(mean, var, dmean, dvar, weight)
-        rows = Rows(*x.shape, x)
+        rows = Rows(1, *x.shape, x)
         return dx, *rows.gradients(g, x, rows_of(dx), mean, var, dmean, dvar, weight, eps, True)
     dx = cuda.empty(input.shape, input.dtype, input.device)
     if not input.size:
@@ -304,6 +288,6 @@ def batch_norm_train_grad(dy, dmean, dvar, input, weight, mean, var, eps):
         return dx, dweight, dbias
     (x, layout), (g, _) = _blocked(input), _blocked(dy)
     mean, var, dmean, dvar, weight = dense_all(mean, var, dmean, dvar, weight)
-    plain, weighted = sums_of_gradient(g, x, layout, mean, var, eps)
-    dweight, dbias, *factors = coefficients(plain, weighted, var, dmean, dvar, weight, x.size // mean.size, eps, True)
-    return combine(g, x, dx, layout, mean, *factors), dweight, dbias
+    sums, factors = sums_of_gradient(g, x, layout, mean, var, eps)
+    dweight, dbias = coefficients(sums, factors, var, dmean, dvar, weight, x.size // mean.size, eps, True)
+    return combine(g, x, dx, layout, mean, factors), dweight, dbias

@@ -8,7 +8,20 @@ from zoo.ops import cuda
 from zoo.ops import norm_rows as contract
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import float64
-from zoo.ops.norm_gpu import Layout, applied, combine, dense, dense_all, moments, sums_of_gradient, wide_of
+from zoo.ops.norm_columns_gpu import FEW_REGISTERS, Rows, merge_tile, of_groups, parts_of, power_up_to
+from zoo.ops.norm_gpu import (
+    Layout,
+    applied,
+    combine,
+    dense,
+    dense_all,
+    has_rows,
+    moments,
+    new_with_rows,
+    rows_of,
+    sums_of_gradient,
+    wide_of,
+)
 
 TILE = 2048                             # elements of one step
 ROW = 8192                              # up to this length a row is kept in registers
@@ -24,59 +37,102 @@ def _by_channel(x: DeviceArray) -> Layout:
     return _grouped(x, x.shape[1])
 
 
+def _last(x: DeviceArray) -> bool:
+    """Do the channels of x (N, C, ...) lie side by side, behind each other the pixels of a sample?"""
+    return not x.is_contiguous and has_rows(x)
+
+
+def _rows_of_samples(x: DeviceArray) -> Rows:
+    """The cut of x (N, C, ...) into a matrix (pixels, C) for each sample."""
+    return Rows(x.shape[0], math.prod(x.shape[2:]), x.shape[1], x)
+
+
+@cuda.remembered
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     contract.group_norm.check(input, num_groups, weight, bias, eps)
+    channels = input.shape[1]
+    size = channels // num_groups
+    if _last(input):
+        rows, x, y = _rows_of_samples(input), rows_of(input), new_with_rows(input)
+        mean, var = rows.moments(x, size)
+        rows.normalize(x, None, rows_of(y), mean, var, *dense_all(weight, bias), eps, False)
+        return y
     x, y = dense(input), cuda.empty(input.shape, input.dtype, input.device)
     if not y.size:
         return y
     mean, var = moments(x, _grouped(x, num_groups))
-    channels = x.shape[1]
-    return applied(x, y, _by_channel(x), mean, var, weight, bias, eps, channels // num_groups, channels)
+    return applied(x, y, _by_channel(x), mean, var, weight, bias, eps, size, channels)
 
 
-@triton.jit(do_not_specialize=["C", "size", "count"])
-def group_coefficients(plain, weighted, var, weight, ca, cb, cc, C, size, count, eps: "fp64", WIDE: tl.constexpr,  # noqa: F821
-                       BLOCK: tl.constexpr):
-    """plain, weighted, ca (N, C), var, cb, cc (N, C / size): coefficients of `combine_channels`, in groups of `size`
-    channels.
+@triton.jit(do_not_specialize=["C", "PARTS", "apart", "count"])
+def group_coefficients(sums, var, weight, factors, C, size, PARTS, apart, count, eps: "fp64", WIDE: tl.constexpr,  # noqa: F821
+                       BP: tl.constexpr, BG: tl.constexpr, BS: tl.constexpr):
+    """sums (2, N, PARTS, C) -> factors (5, N, C): a, b, c of `combine_rows`, and the sums over all parts.
 
-    count: elements of a group; weight (C,) or None. Grid: (N * C / size,).
+    Groups are `size` channels, of `count` elements; var (N, C / size) or (N, C): those of two groups are `apart`;
+    weight (C,) or None. Grid: (N * ceil(C / size / BG),).
     """
-    group = tl.program_id(0)
-    first = group.to(tl.int64) * size
-    rstd = 1 / tl.sqrt(tl.load(var + group).to(WIDE) + eps.to(WIDE))
-    s = tl.zeros((BLOCK,), WIDE)
-    q = tl.zeros((BLOCK,), WIDE)
-    for k in range(0, size, BLOCK):
-        i = k + tl.arange(0, BLOCK)
-        inside = i < size
-        w = tl.full((BLOCK,), 1.0, WIDE)
+    across = tl.cdiv(C // size, BG)
+    sample = tl.program_id(0) // across
+    samples = tl.num_programs(0) // across
+    group = tl.program_id(0) % across * BG + tl.arange(0, BG)
+    first = group * size
+    of_group = (sample * (C // size) + group) * apart
+    rstd = 1 / tl.sqrt(tl.load(var + of_group, mask=first < C, other=1.0).to(WIDE) + eps.to(WIDE))
+    s = tl.zeros((BG, BS), WIDE)
+    q = tl.zeros((BG, BS), WIDE)
+    for k in range(0, size, BS):
+        c, inside = of_groups(first, k, size, C, BS)
+        w = tl.full((BG, BS), 1.0, WIDE)
         if weight is not None:
-            w = tl.load(weight + (first + i) % C, mask=inside, other=0.0).to(WIDE)
-        s += w * tl.load(plain + first + i, mask=inside, other=0.0)
-        q += w * tl.load(weighted + first + i, mask=inside, other=0.0)
-        tl.store(ca + first + i, w * rstd, mask=inside)
+            w = tl.load(weight + c, mask=inside, other=0.0).to(WIDE)
+        plain = tl.zeros((BG, BS), WIDE)
+        weighted = tl.zeros((BG, BS), WIDE)
+        for p in range(0, PARTS, BP):
+            plain += tl.sum(parts_of(sums, sample, p, PARTS, c, inside, C, BP), 0)
+            weighted += tl.sum(parts_of(sums, samples + sample, p, PARTS, c, inside, C, BP), 0)
+        s += w * plain
+        q += w * weighted
+        at = factors + sample * C + c
+        tl.store(at, w * rstd[:, None], mask=inside)
+        tl.store(at + 3 * samples * C, plain, mask=inside)
+        tl.store(at + 4 * samples * C, weighted, mask=inside)
     n = count.to(WIDE)
-    tl.store(cb + group, -rstd * rstd * tl.sum(q, 0) / n)
-    tl.store(cc + group, -rstd * tl.sum(s, 0) / n)
+    b = tl.broadcast_to((-rstd * rstd * tl.sum(q, 1) / n)[:, None], (BG, BS))
+    d = tl.broadcast_to((-rstd * tl.sum(s, 1) / n)[:, None], (BG, BS))
+    for k in range(0, size, BS):
+        c, inside = of_groups(first, k, size, C, BS)
+        tl.store(factors + (samples + sample) * C + c, b, mask=inside)
+        tl.store(factors + (2 * samples + sample) * C + c, d, mask=inside)
 
 
 @triton.jit(do_not_specialize=["R", "C"])
-def add_rows(x, y, R, C, BR: tl.constexpr, BC: tl.constexpr):
-    """y (C,) = the sum of the rows of x (R, C), in one order. Grid: (ceil(C / BC),)."""
+def add_rows(x, y, z, R, C, BR: tl.constexpr, BC: tl.constexpr):
+    """y, z (C,) = the sums of the rows of x[0] and x[1], in one order; x (2, R, C), or (R, C) where z is None.
+
+    Grid: (ceil(C / BC),), or where z is given twice as many in the second dimension.
+    """
     rc = tl.program_id(0) * BC + tl.arange(0, BC)
     inside = rc < C
+    x += (tl.program_id(1) * R).to(tl.int64) * C
     total = tl.zeros((BR, BC), y.dtype.element_ty)
     for r in range(0, R, BR):
         rr = r + tl.arange(0, BR)
         total += tl.load(x + rr[:, None] * C + rc[None, :], mask=(rr < R)[:, None] & inside[None, :], other=0.0)
-    tl.store(y + rc, tl.sum(total, 0), mask=inside)
+    if tl.program_id(1) == 0:
+        tl.store(y + rc, tl.sum(total, 0), mask=inside)
+    elif z is not None:
+        tl.store(z + rc, tl.sum(total, 0), mask=inside)
 
 
-def _rows_added(x: DeviceArray, shape: tuple) -> DeviceArray:
-    y = cuda.empty(shape, x.dtype, x.device)
-    cuda.launch(add_rows, (-(-y.size // 128),), x, y, x.size // max(y.size, 1), y.size, BR=16, BC=128)
-    return y
+def _rows_added(x: DeviceArray, shape: tuple) -> list[DeviceArray]:
+    """Of x (1 or 2, R, C) the sums over R, of that shape."""
+    count, rows, channels = x.shape
+    found = [cuda.empty(shape, x.dtype, x.device) for _ in range(count)]
+    bc = power_up_to(channels, 128)
+    cuda.launch(add_rows, (-(-channels // bc), count), x, *found, *(None,) * (2 - count), rows, channels, BR=2048 // bc,
+                BC=bc)
+    return found
 
 
 def no_gradients(input, *shapes: tuple):
@@ -87,20 +143,39 @@ def no_gradients(input, *shapes: tuple):
     return cuda.empty(input.shape, input.dtype, input.device), *affine
 
 
+def _affine_and_factors(sums, factors, var, weight, shape: tuple, size: int, pixels: int, apart: int, eps: float):
+    """Writes factors (5, N, C) from sums (2, N, parts, C), (N, C) = shape; -> dweight, dbias (C,)."""
+    samples, channels = shape
+    parts = sums.size // (2 * samples * channels)
+    tile = merge_tile(parts, channels // size, size)
+    cuda.launch(group_coefficients, (samples * -(-channels // size // tile["BG"]),), sums, var, weight, factors,
+                channels, size, parts, apart, size * pixels, float(eps), WIDE=wide_of(sums.dtype),
+                maxnreg=FEW_REGISTERS, **tile)
+    every, row = samples * channels, (channels,)
+    dbias, dweight = _rows_added(factors.view((2, *shape), (every, channels, 1), 3 * every), row)
+    return dweight, dbias
+
+
+@cuda.remembered
 def group_norm_grad(dy, input, num_groups, weight, eps):
     channels = input.shape[1]
     if not input.size:
         return no_gradients(input, (channels,), (channels,))
-    x, g = dense(input), dense(dy)
-    layout, size, dtype = _by_channel(x), channels // num_groups, contract.statistics_dtype(x.dtype)
+    size, pixels, (weight,) = channels // num_groups, math.prod(input.shape[2:]), dense_all(weight)
+    if _last(input):
+        rows, x, g, dx = _rows_of_samples(input), rows_of(input), rows_of(dy), new_with_rows(input)
+        mean, var = rows.moments(x, size)
+        sums, factors = rows.workspace()
+        rows.sums(g, x, mean, var, None, eps, sums)
+        affine = _affine_and_factors(sums, factors, var, weight, input.shape[:2], size, pixels, size, eps)
+        rows.combine(g, x, rows_of(dx), mean, factors)
+        return dx, *affine
+    x, g, layout = dense(input), dense(dy), _by_channel(input)
     mean, var = moments(x, _grouped(x, num_groups))
-    plain, weighted = sums_of_gradient(g, x, layout, mean, var, eps, size)
-    ca, cb, cc = (cuda.empty((n,), dtype, x.device) for n in (layout.C, layout.C // size, layout.C // size))
-    weight = weight if weight is None else dense(weight)
-    cuda.launch(group_coefficients, (layout.C // size,), plain, weighted, var, weight, ca, cb, cc, channels,
-                size, size * layout.L, float(eps), WIDE=wide_of(x.dtype), BLOCK=128)
-    dx = combine(g, x, cuda.empty(input.shape, input.dtype, input.device), layout, mean, ca, cb, cc, size)
-    return dx, _rows_added(weighted, (channels,)), _rows_added(plain, (channels,))
+    sums, factors = sums_of_gradient(g, x, layout, mean, var, eps, size)
+    affine = _affine_and_factors(sums, factors, var, weight, input.shape[:2], size, pixels, 1, eps)
+    dx = combine(g, x, cuda.empty(input.shape, input.dtype, input.device), layout, mean, factors, size)
+    return dx, *affine
 
 
 @triton.jit(do_not_specialize=["R", "ND"])
@@ -144,11 +219,12 @@ def normalize_rows(x, y, weight, bias, R, ND, eps: "fp64", CENTER: tl.constexpr,
 
 
 @triton.jit(do_not_specialize=["R", "ND", "ROWS"])
-def normalize_rows_grad(dy, x, weight, dx, dweight, dbias, R, ND, ROWS, eps: "fp64", CENTER: tl.constexpr,  # noqa: F821
+def normalize_rows_grad(dy, x, weight, dx, sums, R, ND, ROWS, eps: "fp64", CENTER: tl.constexpr,  # noqa: F821
                         DIV: tl.constexpr, WIDE: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr):
-    """dy, x, dx (R, N), N = ND*DIV <= BN; weight (N,) or None; dweight, dbias (parts, N): sums over ROWS rows each.
+    """dy, x, dx (R, N), N = ND*DIV <= BN; weight (N,) or None; sums (2, parts, N): over ROWS rows each, the
+    gradients of weight and bias. CENTER as in `normalize_rows`; without it sums are (1, parts, N), of weight alone.
 
-    CENTER as in `normalize_rows`; without it dbias is None. Mean and deviation are worked out again: x is read anyway.
+    Mean and deviation are worked out again: x is read anyway.
     Grid: (ceil(R / ROWS),).
     """
     N = ND * DIV
@@ -183,9 +259,9 @@ def normalize_rows_grad(dy, x, weight, dx, dweight, dbias, R, ND, ROWS, eps: "fp
             out -= (tl.sum(g, 1) / N)[:, None]
         out *= rstd
         tl.store(dx + base + i, out.to(dx.dtype.element_ty), mask=inside)
-    tl.store(dweight + part * N + i, tl.sum(gw, 0)[None, :], mask=columns)
+    tl.store(sums + part * N + i, tl.sum(gw, 0)[None, :], mask=columns)
     if CENTER:
-        tl.store(dbias + part * N + i, tl.sum(gb, 0)[None, :], mask=columns)
+        tl.store(sums + (tl.num_programs(0) + part) * N + i, tl.sum(gb, 0)[None, :], mask=columns)
 
 
 def _divisor(n: int) -> int:
@@ -219,17 +295,19 @@ def launch_normalize_grad(dy, input, shape: tuple, width: int, weight, eps: floa
     tile, rows = _row_tile(width), x.size // width
     per = -(-rows // (264 * tile["BR"])) * tile["BR"]
     parts = -(-rows // per)
-    sums = [cuda.empty((parts, width), contract.statistics_dtype(x.dtype), x.device) for _ in range(1 + center)]
-    cuda.launch(normalize_rows_grad, (parts,), g, x, *dense_all(weight), dx, *(sums if center else (*sums, None)), rows,
+    sums = cuda.empty((1 + center, parts, width), contract.statistics_dtype(x.dtype), x.device)
+    cuda.launch(normalize_rows_grad, (parts,), g, x, *dense_all(weight), dx, sums, rows,
                 width // tile["DIV"], per, float(eps), CENTER=center, WIDE=wide_of(x.dtype), **tile)
-    return [dx, *(_rows_added(v, shape) for v in sums)]
+    return [dx, *_rows_added(sums, shape)]
 
 
+@cuda.remembered
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     contract.layer_norm.check(input, normalized_shape, weight, bias, eps)
     return launch_normalize(input, math.prod(normalized_shape), weight, bias, eps, True)
 
 
+@cuda.remembered
 def layer_norm_grad(dy, input, normalized_shape, weight, eps):
     width, shape = math.prod(normalized_shape), tuple(normalized_shape)
     if not input.size:

@@ -1,4 +1,6 @@
-"""Batch norm's kernels for channels that lie side by side: several tiles and parts, odd channel counts, far means."""
+"""Norm kernels for channels that lie side by side: several tiles and parts, odd channel counts, far means."""
+import math
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from zoo.ops.dtypes import bfloat16, float16, float32, float64
 from zoo.ops.norm import batch_norm_eval, batch_norm_train, batch_norm_train_grad, statistics_dtype
 from zoo.ops.norm_act import batch_norm_act, batch_norm_act_grad, batch_norm_relu_grad
 from zoo.ops.norm_rms import rms_norm, rms_norm_grad
+from zoo.ops.norm_rows import group_norm, group_norm_grad
 
 pytestmark = pytest.mark.cuda
 SHAPES = [(3, 8, 5, 5), (5, 70, 3, 4), (9, 5, 4), (130, 12)]    # rows and channels: within a tile, beyond one, odd
@@ -122,7 +125,7 @@ def test_many_parts_of_far_means(monkeypatch, rng):
     from zoo.ops import norm_columns_gpu
     monkeypatch.setattr(norm_columns_gpu, "PROGRAMS", 200)
     x = (rng.normal(size=(3000, 16)) + 1000).astype(np.float32)
-    rows = norm_columns_gpu.Rows(*x.shape, cuda.from_numpy(x))
+    rows = norm_columns_gpu.Rows(1, *x.shape, cuda.from_numpy(x))
     assert rows.parts > 20
     mean, var = (cuda.to_numpy(v) for v in rows.moments(cuda.from_numpy(x)))
     np.testing.assert_allclose(mean, x.astype(np.float64).mean(0), rtol=1e-7)
@@ -153,3 +156,57 @@ def test_rms_norm_is_one_launch_forward_and_two_backward(rows, width, rng):
         if width <= 8192:
             y.backward(zoo.from_numpy(dy).to("cuda"))
             assert len(launches) == 3
+
+
+def group_case(rng, dtype, groups, *shape):
+    """Arguments of group_norm and of its gradients, channels side by side."""
+    x, dy = (last(rng.normal(0.5, 1, size=shape).astype(dtype)) for _ in range(2))
+    weight, bias = rng.uniform(0.5, 2, shape[1]).astype(dtype), rng.normal(size=shape[1]).astype(dtype)
+    return (x, groups, weight, bias, 1e-5), (dy, x, groups, weight, 1e-5)
+
+
+GROUPS = [(1, (2, 8, 3, 5)), (8, (2, 8, 3, 5)), (2, (3, 70, 4, 4)), (35, (3, 70, 4, 4)), (5, (2, 5, 11)),
+          (1, (1, 40, 7)), (3, (2, 66, 2, 3, 2)), (4, (3, 16, 1, 1)), (2, (1, 160, 3, 3))]
+
+
+@pytest.mark.parametrize("groups, shape, dtype", [(*case, float32) for case in GROUPS] + [
+    (*case, dtype) for case in GROUPS[2:4] for dtype in (float16, bfloat16, float64)], ids=str)
+def test_group_norm_of_channels_side_by_side(groups, shape, dtype, rng):
+    """Against NumPy: groups of one channel, of all, no powers of two, one pixel; laid out as given."""
+    forward, backward = group_case(rng, dtype, groups, *shape)
+    compare(group_norm, forward, dtype, 1)
+    compare(group_norm_grad, backward, dtype, math.prod(shape) // shape[1])
+    compare(group_norm, (*forward[:2], None, None, 1e-5), dtype, 1)
+    compare(group_norm_grad, (*backward[:3], None, 1e-5), dtype, math.prod(shape) // shape[1])
+    y, dx = group_norm(*map(on_device, forward)), group_norm_grad(*map(on_device, backward))[0]
+    assert y.strides == dx.strides == on_device(forward[0]).strides
+
+
+def test_group_norm_of_many_parts_and_far_means(monkeypatch, rng):
+    """Samples of several parts each, |mean| 1,000 deviations: the digits of a group's variance stay."""
+    from zoo.ops import norm_columns_gpu
+    monkeypatch.setattr(norm_columns_gpu, "PROGRAMS", 60)
+    x = last((rng.normal(size=(2, 24, 50, 20)) + 1000).astype(np.float32))
+    rows = norm_columns_gpu.Rows(2, 1000, 24, cuda.from_numpy(x))
+    assert rows.parts > 10
+    got = cuda.to_numpy(group_norm(on_device(x), 4, None, None, 1e-5))
+    wide = x.astype(np.float64).reshape(2, 4, -1)
+    want = (wide - wide.mean(2, keepdims=True)) / wide.std(2, keepdims=True)
+    np.testing.assert_allclose(got.reshape(2, 4, -1), want, atol=2e-4)
+    dy = last(rng.normal(size=x.shape).astype(np.float32))
+    compare(group_norm_grad, (dy, x - np.float32(1000), 4, None, 1e-5), float32, 2000)
+
+
+def test_group_and_instance_norm_copy_no_image(rng):
+    """Channels side by side: three launches forward, and none of them lays an image out anew."""
+    x = zoo.from_numpy(rng.normal(size=(2, 16, 5, 4)).astype(np.float32)).to("cuda", memory_format=zoo.channels_last)
+    x.requires_grad_()
+    for call in (lambda: zoo.nn.functional.group_norm(x, 4), lambda: zoo.nn.functional.instance_norm(x)):
+        launches = []
+        with record.listening(lambda kernel, grid, arguments, to=launches: to.append(kernel.function.__name__)):
+            y = call()
+            assert launches == ["moments_of_rows", "merge_rows", "normalize_rows"]
+            y.backward(y.detach())
+        assert not {"flat", "tile"} & set(launches[3:])
+        assert x.grad.stride() == y.stride() == x.stride()
+        x.grad = None
