@@ -2,7 +2,7 @@
 import numpy as np
 
 from zoo.ops.norm import check_affine, statistics_dtype, wide
-from zoo.ops.norm_rows import flat, rows_of
+from zoo.ops.norm_rows import flat, layer_norm_grad, rows_of
 from zoo.ops.norm_rows_cpu import row_blocks
 from zoo.ops.op import OPS, Spec, structured
 from zoo.ops.pieces import each
@@ -92,9 +92,4 @@ class rms_norm_grad:
         return cast(reshape(dx, tuple(input.shape)), input.dtype), dweight
 
     def samples(rng):
-        def case(shape, k, weight=True):
-            factor = rng.uniform(0.5, 2, shape[-k:]) if weight else None
-            return rng.normal(size=shape), rng.normal(size=shape), shape[-k:], factor, 1e-5
-        return {"ordinary": [case((4, 5), 1), case((2, 3, 4), 2, False)], "empty": [case((0, 5), 1)],
-                "0-d": "wants a dimension to normalise over", "odd": [case((7, 67), 1), case((3, 1031), 1)],
-                "extreme": "as the forward op"}
+        return layer_norm_grad.samples(rng)
