@@ -283,6 +283,7 @@ def _common(query, bias, sizes: Sizes, causal, scale, p, seed, offset) -> tuple[
                          WIDE=wide_of(query.dtype), PRECISION=precision, BE=be, BV=bv)
 
 
+@cuda.remembered
 def attention(query, key, value, bias, causal, scale, p, seed, offset):
     specs = contract.attention.check(query, key, value, bias, causal, scale, p, seed, offset)
     sizes = _sizes(query, value)
@@ -298,6 +299,7 @@ def attention(query, key, value, bias, causal, scale, p, seed, offset):
     return y, lse
 
 
+@cuda.remembered
 def attention_grad(dy, query, key, value, bias, y, lse, causal, scale, p, seed, offset, want_bias):
     sizes = _sizes(query, value)
     rows, columns = (_config_of(op, query, bias, sizes, p) for op in ("grad_query", "grad_key_value"))

@@ -50,6 +50,7 @@ def _constants(window) -> dict:
     return dict(R=r, S=s, SH=sh, SW=sw, TOP=window.padding[0], LEFT=window.padding[1], DH=dh, DW=dw, BLOCK=BLOCK)
 
 
+@cuda.remembered
 def im2col(input, kernel_size, dilation, padding, stride):
     spec = contract.im2col.check(input, kernel_size, dilation, padding, stride)
     window = contract.im2col_window(input, kernel_size, dilation, padding, stride)
@@ -60,6 +61,7 @@ def im2col(input, kernel_size, dilation, padding, stride):
     return y
 
 
+@cuda.remembered
 def col2im(input, output_size, kernel_size, dilation, padding, stride):
     spec = contract.col2im.check(input, output_size, kernel_size, dilation, padding, stride)
     window = contract.col2im_window(input, output_size, kernel_size, dilation, padding, stride)

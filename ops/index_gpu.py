@@ -273,6 +273,7 @@ def _part_of(x, d: int, index):
     return x, Sizes(prod(shape[:d]), x.shape[d], shape[d], prod(shape[d + 1:]), True)
 
 
+@cuda.remembered
 def gather(input, dim, index):
     spec = contract.gather.check(input, dim, index)
     y = cuda.empty(spec.shape, spec.dtype, input.device)
@@ -313,10 +314,12 @@ def _write(y, v, index, sizes: Sizes) -> None:
                 ONE=int(one), HEIGHT=height, WIDTH=width)
 
 
+@cuda.remembered
 def scatter_add(input, dim, index, src):
     return scatter_reduce(input, dim, index, src, "sum", True)
 
 
+@cuda.remembered
 def scatter_reduce(input, dim, index, src, reduce, include_self=True):
     contract.scatter_reduce.check(input, dim, index, src, reduce, include_self)
 
@@ -345,6 +348,7 @@ def _rows_of(x, dims, indices, layout) -> tuple:
     return rows, Sizes(layout.outer, layout.rows, prod(layout.block), layout.inner, False)
 
 
+@cuda.remembered
 def index(x, dims, *indices):
     layout = contract.layout_of("index", x.shape, dims, indices)
     y = cuda.empty(layout.shape, x.dtype, x.device)
@@ -372,10 +376,12 @@ def index_put(x, v, dims, accumulate, *indices):
     return contiguous(permute(y, tuple(np.argsort(layout.order).tolist()))) if layout.order else y
 
 
+@cuda.remembered
 def index_backward(v, shape, dims, *indices):
     return index_put(filled(v, shape, 0), v, dims, True, *indices)
 
 
+@cuda.remembered
 def embedding(input, weight, padding_idx=None, scale_grad_by_freq=False):
     contract.embedding.check(input, weight)
     return index(weight, (0,), input)

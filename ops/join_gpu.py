@@ -5,6 +5,7 @@ from zoo.ops.pointwise_gpu import copy_into
 from zoo.ops.shape_gpu import basic_index
 
 
+@cuda.remembered
 def cat(dim, *xs):
     spec = contract.cat.check(dim, *xs)
     d, parts = contract.dim_and_parts(dim, xs)

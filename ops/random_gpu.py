@@ -200,6 +200,7 @@ def integers(low, high, shape, dtype, where, seed, offset):
     )
 
 
+@cuda.remembered
 def dropout_mask(input, p, seed, offset):
     """random.dropout_mask: the mask is drawn, used and forgotten in registers."""
     x = contiguous_copy(input) if not input.is_contiguous else input

@@ -247,39 +247,46 @@ def _new(spec, x: DeviceArray) -> DeviceArray:
     return cuda.empty(spec.shape, spec.dtype, x.device)
 
 
+@cuda.remembered
 def cumsum(input, dim, dtype=None):
     spec = contract.cumsum.check(input, dim, dtype)
     acc = int64 if spec.dtype == bool_ else lifted(spec.dtype)
     return _values(input, _new(spec, input), dim, acc, 0, add, sums)
 
 
+@cuda.remembered
 def reverse_cumsum(x, dim):
     return _values(x, _new(contract.reverse_cumsum.check(x, dim), x), dim, lifted(x.dtype), 0, add, sums, True)
 
 
+@cuda.remembered
 def cumprod(input, dim, dtype=None):
     spec = contract.cumprod.check(input, dim, dtype)
     acc = int64 if spec.dtype == bool_ else lifted(spec.dtype)
     return _values(input, _new(spec, input), dim, acc, 1, multiply, products)
 
 
+@cuda.remembered
 def logcumsumexp(input, dim):
     spec = contract.logcumsumexp.check(input, dim)
     return _values(input, _new(spec, input), dim, lifted(spec.dtype), -math.inf, log_add, log_sums)
 
 
+@cuda.remembered
 def cummax(input, dim):
     ys = tuple(_new(s, input) for s in contract.cummax.check(input, dim))
     acc, low, _ = bounds(input.dtype)
     return _pairs((_dense(input), None), ys, dim, (acc, int64), (low, 0), last_of_largest, running_largest)
 
 
+@cuda.remembered
 def cummin(input, dim):
     ys = tuple(_new(s, input) for s in contract.cummin.check(input, dim))
     acc, _, high = bounds(input.dtype)
     return _pairs((_dense(input), None), ys, dim, (acc, int64), (high, 0), last_of_smallest, running_smallest)
 
 
+@cuda.remembered
 def linear_scan(a, b, dim, reverse=False):
     y = _new(contract.linear_scan.check(a, b, dim, reverse), b)
     acc = lifted(b.dtype)

@@ -23,6 +23,7 @@ def _fresh(spec, x):
 
 # -- views
 
+@cuda.remembered
 def expand(x, shape):
     shape = contract.expand.check(x, shape).shape
     lead = len(shape) - len(x.shape)
@@ -30,6 +31,7 @@ def expand(x, shape):
     return x.view(shape, ((0,) * lead + tuple(strides)))
 
 
+@cuda.remembered
 def sum_to(x, shape):
     contract.sum_to.check(x, shape)
     dims = contract.summed_dims(x.shape, shape)
@@ -60,6 +62,7 @@ def _view_strides(shape, strides, new) -> tuple | None:
     return tuple(out)
 
 
+@cuda.remembered
 def reshape(x, shape):
     shape = contract.reshape.check(x, shape).shape
     strides = _view_strides(x.shape, x.strides, shape)
@@ -77,6 +80,7 @@ def view(x, shape):
     return x.view(shape, strides)
 
 
+@cuda.remembered
 def permute(x, dims):
     shape = contract.permute.check(x, dims).shape
     return x.view(shape, tuple(x.strides[d] for d in dims))
@@ -116,15 +120,18 @@ def filled(x, shape, value):
     return y
 
 
+@cuda.remembered
 def cast(x, dtype):
     y = _fresh(contract.cast.check(x, dtype), x)
     return copy_into(y.view(x.shape, x.strides) if is_dense(x) else y, x)        # channels-last stays channels-last
 
 
+@cuda.remembered
 def contiguous(x):
     return x if x.is_contiguous else contiguous_copy(x)
 
 
+@cuda.remembered
 def clone(x):
     return contiguous_copy(x)
 
@@ -135,6 +142,7 @@ def view_backward(v, shape, trail):
     return y
 
 
+@cuda.remembered
 def flip(x, dims):
     spec = contract.flip.check(x, dims)
     turned = contract.wrap_dims("flip", dims, len(x.shape)) if x.shape else ()
@@ -170,10 +178,12 @@ def _triangle(spec, x, k, upper):
     return y
 
 
+@cuda.remembered
 def tril(x, diagonal=0):
     return _triangle(contract.tril.check(x, diagonal), x, diagonal, False)
 
 
+@cuda.remembered
 def triu(x, diagonal=0):
     return _triangle(contract.triu.check(x, diagonal), x, diagonal, True)
 
@@ -201,6 +211,7 @@ def _wide_type(dtype) -> tl.dtype:
     return tl.float32 if dtype in HALVES else getattr(tl, dtype.name)
 
 
+@cuda.remembered
 def unfold_backward(dy, shape, dimension, size, step):
     y, dy = cuda.empty(shape, dy.dtype, dy.device), contiguous(dy)
     d = wrap("unfold_backward", dimension, len(shape))

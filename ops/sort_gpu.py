@@ -198,6 +198,7 @@ def _one_pass(x, order, values, indices, lines: int, n: int, inner: int, half: i
                 num_warps=8)
 
 
+@cuda.remembered
 def sort(input, dim=-1, descending=False, stable=True):
     specs = contract.sort.check(input, dim, descending, stable)
     values, indices = (cuda.empty(s.shape, s.dtype, input.device) for s in specs)
@@ -213,12 +214,14 @@ def sort(input, dim=-1, descending=False, stable=True):
     return values, indices
 
 
+@cuda.remembered
 def topk(input, k, dim=-1, largest=True, sorted=True):
     spec = contract.topk.check(input, k, dim, largest, sorted)[0]
     pair = sort(input, dim, bool(largest), True)
     return tuple(contiguous_copy(y.view(spec.shape, y.strides)) for y in pair)
 
 
+@cuda.remembered
 def searchsorted(sorted_sequence, input, right=False):
     spec = contract.searchsorted.check(sorted_sequence, input, right)
     y = cuda.empty(spec.shape, spec.dtype, input.device)

@@ -24,6 +24,19 @@ class Untraceable(RuntimeError):
     """A launcher does what depends on more than its arguments' layouts."""
 
 
+class Live(int):
+    """A number that differs from call to call, as a traced launcher gets it: it may be handed on to a kernel."""
+
+    name: str
+
+    def refuse(self, *_):
+        """What is computed with it would be a constant."""
+        raise Untraceable("computes with a number that differs from call to call")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = __and__ = refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __hash__ = refuse  # type: ignore[assignment]
+
+
 class StaleGraph(RuntimeError):
     """A captured step does not fit any more: what was fixed when it was captured has changed."""
 
@@ -165,7 +178,7 @@ def random_state(seed: int, offset: int) -> tuple[Any, int, int]:
     Raises:
         CaptureError: the draw is of a generator that the graph does not know.
     """
-    if state.trace is not None:
+    if state.trace is not None and type(offset) is not Live:
         raise Untraceable("draws random numbers")
     graph = state.graph
     if graph is None:

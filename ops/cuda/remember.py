@@ -9,19 +9,21 @@ The launcher itself stays straight-line code and knows nothing of this. It promi
 but shapes, strides, dtypes, device and place within 16 bytes of its arrays, on its other arguments, which are few
 different ones and alike if they are equal, and on the settings in CALL. What waits for values or copies from the host
 cannot be written down (capture.Untraceable), and is worked out anew each time. Streams, captures and memory pools are
-no part of the text: each call finds the present ones.
+no part of the text: each call finds the present ones. Seed and offset of a draw are other numbers in each call: the
+launcher may only hand them on (capture.Live).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from zoo.ops.cuda import ledger
 from zoo.ops.cuda.array import DeviceArray, contiguous_strides, new
-from zoo.ops.cuda.capture import Untraceable
+from zoo.ops.cuda.capture import Live, Untraceable
 from zoo.ops.cuda.driver import state
 from zoo.ops.cuda.launcher import PLAIN, Kernel, plain
 from zoo.ops.cuda.mode import is_interpreting
 from zoo.ops.cuda.streams import activate
+from zoo.ops.op import signature
 
 MOST = 4096  # calls remembered per op
 NOWHERE = -1  # the device of traced arrays
@@ -38,10 +40,12 @@ def call({all}):
         run = runs.get(({keys}Default.dtype, Precision.float32, gpu_configs.forced))
     except TypeError:
         run = None
-    return first({all}) if run is None else run({all})
+    return first({all}) if run is None{captured} else run({all})
 """
 KEY = ("({a}.shape, {a}.strides, {a}.dtype, {a}.device, {a}.pointer & 15) if type({a}) is DeviceArray "
        "else (type({a}), {a}), ")
+LIVE, LIVE_KEY = ("seed", "offset"), "type({a}), "  # of a draw: no part of the key but by type
+CAPTURED = " or state.graph is not None"  # a captured draw takes them from the graph
 STREAM = "stream = (state.active.get(device) or activate(device)).handle"
 
 
@@ -65,24 +69,45 @@ def remembering(op: Any, launcher: Callable, guarded: Callable) -> Callable:
 
     runs: dict[tuple, Callable] = {}
     known.append(runs)
+    live = live_among(signature(launcher)[0])
 
     def first(*args):
         """A call with arguments of a new layout, or with arrays inside of an argument, which CALL does not look at."""
-        if state.trace is not None:  # inside of another op
+        if state.trace is not None or live and state.graph is not None:  # inside of another op, or of a captured step
             return launcher(*args)
-        key = (*map(layout, args), Default.dtype, Precision.float32, gpu_configs.forced)
+        key = (*(type(a) if k in live else layout(a) for k, a in enumerate(args)),
+               Default.dtype, Precision.float32, gpu_configs.forced)
         run = runs.get(key)
         if run is None:
             if len(runs) >= MOST:
                 runs.clear()
-            run = runs[key] = traced(launcher, args)
+            run = runs[key] = traced(launcher, args, live)
         return run(*args)
 
-    names = [f"a{k}" for k in range(op.arity)]
-    text = CALL.format(all=", ".join(names), keys="".join(KEY.format(a=a) for a in names))
-    exec(text, space := {"DeviceArray": DeviceArray, "Default": Default, "Precision": Precision, "runs": runs,
-                         "gpu_configs": gpu_configs, "first": guarded(op, first)})
-    return space["call"]
+    def call_of(count: int) -> Callable:
+        names = [f"a{k}" for k in range(count)]
+        keys = "".join((LIVE_KEY if k in live else KEY).format(a=a) for k, a in enumerate(names))
+        exec(CALL.format(all=", ".join(names), keys=keys, captured=CAPTURED * bool(live)), space := {
+            "DeviceArray": DeviceArray, "Default": Default, "Precision": Precision, "runs": runs, "state": state,
+            "gpu_configs": gpu_configs, "first": guarded(op, first)})
+        return space["call"]
+
+    return call_of(op.arity) if op.arity >= 0 else by_count(call_of)
+
+
+def by_count(call_of: Callable) -> Callable:
+    """call_of(n)(*args) for n arguments: of an op that takes any number."""
+    calls: dict[int, Callable] = {}
+
+    def call(*args):
+        count = len(args)
+        return (calls.get(count) or calls.setdefault(count, call_of(count)))(*args)
+    return call
+
+
+def live_among(names: Sequence[str]) -> frozenset[int]:
+    """Which parameters differ from call to call: those of a draw, (seed, offset)."""
+    return frozenset(map(names.index, LIVE)) if set(LIVE) <= set(names) else frozenset()
 
 
 def layout(a: Any) -> tuple:
@@ -103,10 +128,10 @@ def device_of(args: tuple) -> int:
                 for a in args if type(a) is DeviceArray or has_array(a))
 
 
-def traced(launcher: Callable, args: tuple) -> Callable:
+def traced(launcher: Callable, args: tuple, live: frozenset[int] = frozenset()) -> Callable:
     """What a launcher does with arguments of this layout, written out; itself if that cannot be written down."""
     trace = Trace(device_of(args))
-    given = [trace.argument(a, f"a{k}") for k, a in enumerate(args)]
+    given = [trace.number(a, f"a{k}") if k in live else trace.argument(a, f"a{k}") for k, a in enumerate(args)]
     before = state.trace, state.device
     state.trace, state.device = trace, trace.device
     try:
@@ -149,6 +174,12 @@ class Trace:
             return a
         block = self.block(name, a.pointer & 15)
         return DeviceArray(block.pointer, a.shape, a.strides, a.dtype, block, NOWHERE)
+
+    def number(self, value: int, name: str) -> Live:
+        """An argument that differs from call to call, as the launcher gets it."""
+        live = Live(value)
+        live.name = name
+        return live
 
     def block(self, name: str, place: int = 0) -> Block:
         """Memory of that name, so many bytes behind an aligned address."""
@@ -230,6 +261,8 @@ class Trace:
         """An argument of a launch."""
         if type(value) is DeviceArray:
             return array(value)
+        if type(value) is Live:
+            return value.name
         if has_array(value):
             return f"({''.join(self.text(v, array) + ', ' for v in value)})"
         return self.constant(value if type(value) in PLAIN else plain(value))
