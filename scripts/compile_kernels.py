@@ -74,8 +74,8 @@ def resources(cubin: bytes) -> tuple[int, int, int]:
     return registers, stack, shared
 
 
-def compile_one(job: tuple[str, int, int]) -> dict:
-    """Compiles one line for one architecture; the worker of the process pool."""
+def built_from(row: dict, arch: int, index: int = 0):
+    """Triton's CompiledKernel of a recorded launch for an architecture; jit functions remember the target by index."""
     import triton
     from triton.backends.compiler import GPUTarget
 
@@ -83,16 +83,21 @@ def compile_one(job: tuple[str, int, int]) -> dict:
     from zoo.ops.cuda.launcher import Kernel
     from zoo.ops.cuda.triton_driver import CompileOnlyDriver, prepare
 
+    prepare()
+    triton.runtime.driver.set_active(CompileOnlyDriver(GPUTarget("cuda", arch, 32), index))
+    constexprs = {k: record.read(v) for k, v in row["constexprs"].items()}
+    kernel = Kernel(record.find(row["kernel"]), *row["options"], **constexprs)
+    return kernel.warm(dict(zip(kernel.names, map(record.sample, row["args"]), strict=True)))
+
+
+def compile_one(job: tuple[str, int, int]) -> dict:
+    """Compiles one line for one architecture; the worker of the process pool."""
     line, arch, index = job
     row = json.loads(line)
     report = {"kernel": variant(line)[0], "arch": arch, "args": row["args"], "options": row["options"]}
     started = time.perf_counter()
     try:
-        prepare()
-        triton.runtime.driver.set_active(CompileOnlyDriver(GPUTarget("cuda", arch, 32), index))
-        constexprs = {k: record.read(v) for k, v in row["constexprs"].items()}
-        kernel = Kernel(record.find(row["kernel"]), *row["options"], **constexprs)
-        built = kernel.warm(dict(zip(kernel.names, map(record.sample, row["args"]), strict=True)))
+        built = built_from(row, arch, index)
         registers, stack, static = resources(built.asm["cubin"])
         ptx = built.asm["ptx"]
         report |= {

@@ -1,17 +1,21 @@
 """The 30 minutes of a lent GPU as three commands: correctness, tile configs, benchmarks. docs/gpu-session.md has them.
 
     ZOO_INTERPRET=1 python scripts/gpu_session.py prepare      # here: .gpu/ is what the commands carry
+    python scripts/gpu_session.py build bench tune             # here, with the Triton of there: kernels into .gpu/
     python scripts/gpu_session.py check --out DIR              # there, where nothing is installed and nothing is kept:
     python scripts/gpu_session.py tune --out DIR
     python scripts/gpu_session.py bench --out DIR
     python scripts/gpu_session.py take DIR                     # here: tables and results into the tree, to be committed
 
 A session is a list of steps, the most valuable first, each in a process group of its own with a limit, within --budget
-seconds in all: one that hangs or dies costs only itself, and one for which no time is left is named. After each step
-DIR has SESSION.json, the steps' verdicts, and SESSION.tar.gz, all that they wrote. `--only` takes up what was left out.
-With ZOO_INTERPRET=1 the same steps run on the interpreter in tiny shapes, which checks this script.
+seconds in all: one that hangs or dies costs only itself, and one for which no time is left is named. After each step,
+and every 20 seconds, DIR has SESSION.json, the steps' verdicts, and SESSION.tar.gz, all that they wrote. `--only` takes
+up what was left out. Without a GPU there are two rehearsals: with ZOO_INTERPRET=1 the steps run on the interpreter in
+tiny shapes; with --stub they run as on the GPU, real sizes and all, on a driver that executes nothing
+(tests/libcuda_stub.c): every value is wrong then, and every time.
 """
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -19,7 +23,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,10 +35,15 @@ from limited import limited
 BENCH = ROOT / "scripts" / "bench"
 CARRIED = ROOT / ".gpu"                  # git ignores it
 COMMIT = CARRIED / "commit"
+KERNELS = CARRIED / "kernels.tar.xz"     # what `build` compiled
+BUILT = ROOT / ".gpu-build"              # where it compiles; git ignores it too
 LAUNCHES = CARRIED / "launches.jsonl"
-CANDIDATES = {kind: CARRIED / f"candidates-{kind}.jsonl" for kind in ("half", "tf32")}
-MOST = 12                                # candidates of a case: some 400 kernels to compile for each kind
+KINDS = "half", "tf32"
+GROUPS = "resnet50", "others"            # of the tuner's cases: what matters most comes first
+CANDIDATES = {(kind, group): CARRIED / f"candidates-{kind}-{group}.jsonl" for kind in KINDS for group in GROUPS}
+MOST = 12                                # candidates of a case: some 200 kernels to compile for each group
 RESERVE = 15                             # seconds of the budget for the end: the archive, the verdicts
+PERIOD = 20                              # seconds after which what there is so far is kept again
 MINIMUM = 15                             # seconds below which no step is begun
 SLOWER = 5 if INTERPRETING else 1        # the interpreter's limits
 NEEDED = ("numpy", "ml_dtypes", "safetensors", "huggingface_hub", "filelock", "tqdm", "Pillow", "triton",
@@ -52,18 +63,18 @@ def checked(part: str, limit: float) -> Step:
     return Step(part, limit, ["scripts/gpu_check.py", "--only", part, "--limit", "{limit}", "--out", "{out}"])
 
 
-def tuned(name: str, kind: str, limit: float, each: float) -> Step:
-    """Configs of one op and kind; `each`: seconds of a case. The table grows from step to step."""
+def tuned(kind: str, group: str, limit: float) -> Step:
+    """Configs of a kind for a group of cases, 6 seconds each at most. The table grows from case to case."""
     few = ["--most", "2", "--repeats", "2", "--tiny"] if INTERPRETING else ["--most", str(MOST)]
-    return Step(f"{name}-{kind}", limit, ["-m", "zoo.ops.tune", name, "--kinds", kind, "--seconds", str(each), *few,
-                                          "--out", "{out}/table.json"])
+    return Step(f"{kind}-{group}", limit, ["-m", "zoo.ops.tune", "gemm", "conv", "--kinds", kind, "--of", group,
+                                           "--seconds", "6", *few, "--out", "{out}/table.json"])
 
 
 def compiled(name: str, launches: Path, limit: float) -> Step:
     """Launches into Triton's cache, side by side: later steps then time kernels, not compilers."""
-    return Step(name, limit, ["scripts/compile_kernels.py", "--arch", "90", "--workers", str(os.cpu_count() or 1),
-                              "--most", "1" if INTERPRETING else "0", "--report", f"{{out}}/{name}.json",
-                              str(launches)])
+    if INTERPRETING:                     # no libcuda to link launchers with
+        return Step(name, limit, ["scripts/compile_kernels.py", "--arch", "90", "--most", "1", str(launches)])
+    return Step(name, limit, ["scripts/gpu_kernels.py", "compile", str(launches)])
 
 
 MACHINE = Step("machine", 60, ["scripts/gpu_session.py", "machine", "--out", "{out}"])
@@ -71,9 +82,8 @@ BENCHED = {"training": 200, "inference": 160, "gemm": 60, "conv": 120, "recurren
 SESSIONS = {
     "check": [MACHINE, checked("suite", 120), checked("ops", 150), checked("kernels", 150), checked("graphs", 60),
               checked("digits", 90), compiled("kernels-of-bench", LAUNCHES, 120)],
-    "tune": [MACHINE, *(step for kind, limits in (("half", (110, 130, 190)), ("tf32", (90, 90, 120)))
-                        for step in (compiled(f"candidates-{kind}", CANDIDATES[kind], limits[0]),
-                                     tuned("gemm", kind, limits[1], 6), tuned("conv", kind, limits[2], 6)))],
+    "tune": [MACHINE, *(step for (kind, group), launches in CANDIDATES.items()
+                        for step in (compiled(f"candidates-{kind}-{group}", launches, 100), tuned(kind, group, 200)))],
     "bench": [MACHINE, compiled("kernels-of-bench", LAUNCHES, 90),
               *(checked(f"bench-{name}", limit) for name, limit in BENCHED.items())],
 }
@@ -93,8 +103,8 @@ def prepare() -> int:
     recorders = {
         LAUNCHES: [[BENCH / "gpu_section.py", "--library", "zoo", "--section", section, "--out", LAUNCHES, "--record"]
                    for section in SECTIONS],
-        **{path: [["-m", "zoo.ops.tune", "gemm", "conv", "--kinds", kind, "--most", str(MOST), "--record", path]]
-           for kind, path in CANDIDATES.items()},
+        **{path: [["-m", "zoo.ops.tune", "gemm", "conv", "--kinds", kind, "--of", group, "--most", str(MOST),
+                   "--record", path]] for (kind, group), path in CANDIDATES.items()},
     }
     for path, commands in recorders.items():
         path.unlink(missing_ok=True)
@@ -104,6 +114,33 @@ def prepare() -> int:
         print(f"{path}: {len(path.read_text().splitlines())} launches")
     print(f"{COMMIT}: {COMMIT.read_text()}")
     return 0
+
+
+LISTS = {"bench": [LAUNCHES], "tune": list(CANDIDATES.values())}
+
+
+def build(names: list[str]) -> int:
+    """Compiles what these sessions launch and packs it; what an earlier call compiled is not compiled again."""
+    sys.path.insert(0, str(BENCH))
+    from launch import stub_environment  # pyright: ignore[reportMissingImports]
+
+    paths = [str(path) for name in names for path in LISTS[name]]
+    with tempfile.TemporaryDirectory() as folder:
+        env = stub_environment(folder) | {"TRITON_CACHE_DIR": str(BUILT), "TRITON_STORE_BINARY_ONLY": "1"}
+        done = [subprocess.run([sys.executable, "scripts/gpu_kernels.py", *command], cwd=ROOT, env=env).returncode
+                for command in (["compile", *paths], ["pack", str(KERNELS)])]
+    print(f"{KERNELS}: {KERNELS.stat().st_size / 1e6:.1f} MB")
+    return max(done)
+
+
+def rehearse(command: list[str]) -> int:
+    """This script with these arguments on the stub."""
+    sys.path.insert(0, str(BENCH))
+    from launch import stub_environment  # pyright: ignore[reportMissingImports]
+
+    with tempfile.TemporaryDirectory() as folder:
+        env = stub_environment(folder) | {"STUB_COPY": "65536"}
+        return subprocess.run([sys.executable, __file__, *command], env=env).returncode
 
 
 def machine(out: Path) -> int:
@@ -126,15 +163,18 @@ def session(name: str, only: list[str], budget: float, out: Path) -> int:
     out.mkdir(parents=True, exist_ok=True)
     if COMMIT.exists():
         os.environ["ZOO_COMMIT"] = COMMIT.read_text()
-    with tempfile.TemporaryDirectory() as folder:
+    if KERNELS.exists() and not INTERPRETING:
+        subprocess.run([sys.executable, "scripts/gpu_kernels.py", "unpack", str(KERNELS)], cwd=ROOT)
+    with tempfile.TemporaryDirectory() as made, keeping(name, Path(made), out) as keep:
+        folder = Path(made)
         for step in SESSIONS[name]:
             if only and step.name not in only:
                 continue
             left = min(SLOWER * step.limit, end - time.monotonic())
-            results.append(left_out(step) if left < MINIMUM else ran(step, left, Path(folder)))
-            (Path(folder) / f"{name}.json").write_text(json.dumps(results, indent=1))
-            keep(name, Path(folder), out)
-            print("{name:18s} {word:8s} {seconds:6.1f} s  {verdict}".format(**results[-1]), flush=True)
+            results.append(left_out(step) if left < MINIMUM else ran(step, left, folder))
+            (folder / f"{name}.json").write_text(json.dumps(results, indent=1))
+            keep()
+            print("{name:24s} {word:8s} {seconds:6.1f} s  {verdict}".format(**results[-1]), flush=True)
     return int(any(r["status"] for r in results))
 
 
@@ -157,13 +197,31 @@ def ran(step: Step, seconds: float, folder: Path) -> dict:
             "verdict": verdict_of(output) or "".join(lines[-1:])[:160]}
 
 
-def keep(name: str, folder: Path, out: Path) -> None:
-    """What there is so far, under names that replace the last ones at once: the next step may not end."""
-    archive = out / f"{name}.tar.gz"
-    with tarfile.open(f"{archive}.new", "w:gz") as tar:
-        tar.add(folder, arcname=name)
-    os.replace(f"{archive}.new", archive)
-    shutil.copy(folder / f"{name}.json", out)
+@contextlib.contextmanager
+def keeping(name: str, folder: Path, out: Path) -> Iterator[Callable[[], None]]:
+    """Gives what keeps all there is so far, and does so by itself too while a step runs: its machine may be gone."""
+    over, one = threading.Event(), threading.Lock()
+
+    def keep():
+        with one:
+            archive = out / f"{name}.tar.gz"
+            with tarfile.open(f"{archive}.new", "w:gz") as tar:
+                tar.add(folder, arcname=name)
+            os.replace(f"{archive}.new", archive)        # under names that replace the last ones at once
+            if (verdicts := folder / f"{name}.json").exists():
+                shutil.copy(verdicts, out)
+
+    def again():
+        while not over.wait(PERIOD):
+            with contextlib.suppress(OSError, tarfile.TarError):        # a step replaced a file meanwhile
+                keep()
+    thread = threading.Thread(target=again, daemon=True)
+    thread.start()
+    try:
+        yield keep
+    finally:
+        over.set()
+        thread.join()
 
 
 def take(folder: Path, root: Path = ROOT) -> int:
@@ -177,8 +235,8 @@ def take(folder: Path, root: Path = ROOT) -> int:
             with tarfile.open(archive) as tar:
                 tar.extractall(made, filter="data")
             inside = Path(made) / archive.name.removesuffix(".tar.gz")
-            if json.loads((inside / "machine.json").read_text())["gpu"] == "interpreter":
-                print(f"{archive}: times of the interpreter mean nothing, nothing is taken", file=sys.stderr)
+            if (gpu := json.loads((inside / "machine.json").read_text())["gpu"]).startswith(("interpreter", "STUB")):
+                print(f"{archive}: times of the {gpu} mean nothing, nothing is taken", file=sys.stderr)
                 return 2
             for place, text in texts(inside, root):
                 if not (place.exists() and place.read_text() == text):
@@ -214,6 +272,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("prepare", help="here, before")
+    commands.add_parser("build", help="here, before").add_argument("names", nargs="+", choices=list(LISTS))
     commands.add_parser("machine", help="a step").add_argument("--out", type=Path, required=True)
     commands.add_parser("take", help="here, after").add_argument("folder", type=Path)
     for name, steps in SESSIONS.items():
@@ -221,13 +280,18 @@ def main() -> int:
         command.add_argument("--only", nargs="+", choices=[step.name for step in steps], default=[])
         command.add_argument("--budget", type=float, default=480, help="seconds in all")
         command.add_argument("--out", type=Path, required=True, help="two files come back in it")
+        command.add_argument("--stub", action="store_true", help="on the driver stub: a rehearsal")
     args = parser.parse_args()
     if args.command == "prepare":
         return prepare()
+    if args.command == "build":
+        return build(args.names)
     if args.command == "machine":
         return machine(args.out)
     if args.command == "take":
         return take(args.folder)
+    if args.stub:
+        return rehearse([word for word in sys.argv[1:] if word != "--stub"])
     return session(args.command, args.only, args.budget, args.out)
 
 

@@ -50,8 +50,9 @@ def test_candidates_are_recorded_for_the_compiler(tmp_path, monkeypatch):
     from zoo.ops.tune import __main__ as tune
     from zoo.ops.tune import cases
     path = tmp_path / "launches.jsonl"
-    monkeypatch.setattr(cases, "PRODUCTS", [((4096, 4096, 4096), "nt")])
-    monkeypatch.setattr(sys, "argv", ["tune", "gemm", "--kinds", "half", "--most", "5", "--record", str(path)])
+    monkeypatch.setitem(cases.GROUPS, "resnet50", cases.Group([((4096, 4096, 4096), "nt")], []))
+    monkeypatch.setattr(sys, "argv", ["tune", "gemm", "--kinds", "half", "--of", "resnet50", "--most", "5",
+                                      "--record", str(path)])
     tune.main()
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     tiles = {(row["constexprs"]["BM"], row["constexprs"]["BN"]) for row in rows if "BM" in row["constexprs"]}
@@ -69,8 +70,8 @@ def test_a_wrong_result_is_no_candidate(monkeypatch):
 @pytest.mark.parametrize("op", ["conv_forward", "conv_input_grad", "conv_weight_grad"])
 def test_convolutions_ask_the_table(op):
     from zoo.ops.tune.__main__ import query_of
-    from zoo.ops.tune.cases import TINY_CONVOLUTIONS, convolution
-    run, error = convolution("tf32", op, *TINY_CONVOLUTIONS[0]).start()
+    from zoo.ops.tune.cases import TINY, convolution
+    run, error = convolution("tf32", op, *TINY["resnet50"].convolutions[0]).start()
     assert query_of(run).op == op
     assert error(run()) == 0
 

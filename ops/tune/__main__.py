@@ -30,7 +30,7 @@ from zoo.ops.cuda import record
 from zoo.ops.dtypes import int8
 from zoo.ops.errors import KernelError
 from zoo.ops.gpu_configs import Config, Query
-from zoo.ops.tune.cases import TOLERANCE, Case, cases, chosen
+from zoo.ops.tune.cases import GROUPS, TOLERANCE, Case, cases, chosen
 
 FLUSHED = 256 << 20             # bytes that are written before each measurement: more than any L2 cache holds
 
@@ -144,13 +144,13 @@ def merged(table: dict, rows: list[dict]) -> dict:
 
 
 def asked_for(options) -> Iterator[Case]:
-    """The cases of the command line, each under the precision of its kind."""
+    """The cases of the command line, the most valuable first, each under the precision of its kind."""
     from zoo.ops.matmul import Precision
 
-    for name in options.names:
-        for case in cases(name, options.kinds, options.tiny):
-            Precision.float32 = {"ieee": "highest", "tf32x3": "tf32x3"}.get(case.kind, "high")
-            yield case
+    for kind in options.kinds:
+        Precision.float32 = {"ieee": "highest", "tf32x3": "tf32x3"}.get(kind, "high")
+        for group in options.of:
+            yield from cases(options.names, kind, group, options.tiny)
 
 
 def main():
@@ -158,6 +158,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="+", choices=["gemm", "conv"])
     parser.add_argument("--kinds", nargs="+", default=["half", "tf32"], choices=sorted(TOLERANCE))
+    parser.add_argument("--of", nargs="+", default=list(GROUPS), choices=list(GROUPS), help="groups of cases")
     parser.add_argument("--seconds", type=float, default=60, help="at most for one case")
     parser.add_argument("--most", type=int, default=1000, help="candidates for one case, spread over all of them")
     parser.add_argument("--repeats", type=int, default=20)

@@ -22,34 +22,39 @@ class Case(NamedTuple):
     start: Callable[[], tuple[Run, Callable[[DeviceArray], float]]]
 
 
+class Group(NamedTuple):
+    """Products (M, N, K) with their layout, and convolutions: x (N, C, H, W), weight (K, C, R, S), stride."""
+    products: list
+    convolutions: list
+
+
 DTYPES = {"half": bfloat16, "tf32": float32, "tf32x3": float32, "ieee": float32}
 TOLERANCE = {"half": 1e-2, "tf32": 2e-3, "tf32x3": 1e-5, "ieee": 1e-5}
 
-# (M, N, K), layout: n is row-major, t transposed in memory; a linear layer's weight is the second t
-PRODUCTS = [
-    *(((n, n, n), layout) for n in (2048, 4096, 8192) for layout in ("nt", "nn", "tn")),
-    *((s, "nt") for s in ((802816, 64, 256), (802816, 256, 64), (200704, 512, 128), (200704, 128, 512),
-                          (50176, 1024, 256), (50176, 256, 1024), (12544, 2048, 512), (12544, 512, 2048))),
-    *((s, "nt") for s in ((16, 4096, 4096), (64, 4096, 4096), (64, 1024, 16384), (256, 1000, 2048))),
-    *((s, "tn") for s in ((512, 512, 65536), (64, 256, 802816), (1000, 2048, 256))),
-]
-TINY_PRODUCTS = [((64, 32, 48), "nt"), ((8, 48, 32), "tn")]
-# x (N, C, H, W), weight (K, C, R, S), stride: ResNet-50's 3x3 layers at batch 256, its stem, and two of VGG-16
-CONVOLUTIONS = [
-    *(((256, c, s, s), (c, c, 3, 3), 1) for c, s in ((64, 56), (128, 28), (256, 14), (512, 7))),
-    *(((256, c, s, s), (c, c, 3, 3), 2) for c, s in ((128, 56), (256, 28), (512, 14))),
-    *(((256, c, s, s), (2 * c, c, 1, 1), 2) for c, s in ((256, 56), (512, 28), (1024, 14))),
-    ((64, 128, 112, 112), (128, 128, 3, 3), 1), ((64, 512, 28, 28), (512, 512, 3, 3), 1),
-]
-TINY_CONVOLUTIONS = [((2, 32, 6, 6), (32, 32, 3, 3), 1)]
-
+# Layouts: n is row-major, t transposed in memory; a linear layer's weight is the second t. In the order of measuring:
+# minutes on a GPU may end before all is done. ResNet-50 at batch 256, then VGG-16, cubes, few rows, long sums.
+GROUPS = {
+    "resnet50": Group(
+        [(s, "nt") for s in ((802816, 64, 256), (802816, 256, 64), (200704, 512, 128), (200704, 128, 512),
+                             (50176, 1024, 256), (50176, 256, 1024), (12544, 2048, 512), (12544, 512, 2048))],
+        [*(((256, c, s, s), (c, c, 3, 3), 1) for c, s in ((64, 56), (128, 28), (256, 14), (512, 7))),
+         *(((256, c, s, s), (c, c, 3, 3), 2) for c, s in ((128, 56), (256, 28), (512, 14))),
+         *(((256, c, s, s), (2 * c, c, 1, 1), 2) for c, s in ((256, 56), (512, 28), (1024, 14)))]),
+    "others": Group(
+        [*(((n, n, n), layout) for n in (4096, 8192, 2048) for layout in ("nt", "nn", "tn")),
+         *((s, "nt") for s in ((16, 4096, 4096), (64, 4096, 4096), (64, 1024, 16384), (256, 1000, 2048))),
+         *((s, "tn") for s in ((512, 512, 65536), (64, 256, 802816), (1000, 2048, 256)))],
+        [((64, 128, 112, 112), (128, 128, 3, 3), 1), ((64, 512, 28, 28), (512, 512, 3, 3), 1)]),
+}
+TINY = {"resnet50": Group([((64, 32, 48), "nt"), ((8, 48, 32), "tn")], [((2, 32, 6, 6), (32, 32, 3, 3), 1)]),
+        "others": Group([], [])}
 
 def normal(shape: tuple, dtype) -> np.ndarray:
     return np.resize(np.random.default_rng(0).standard_normal(DRAWN, np.float32).astype(dtype), shape)
 
 
 def product(kind: str, m: int, n: int, k: int, layout: str) -> Case:
-    """(M, K) @ (K, N); checked on rows computed in float64."""
+    """(M, K) @ (K, N); checked on rows computed in float64, which alone are read."""
     from zoo.ops.matmul_gpu import multiply
 
     def start():
@@ -58,11 +63,13 @@ def product(kind: str, m: int, n: int, k: int, layout: str) -> Case:
                 for v, t in zip((a, b), layout, strict=True))
         x, y = (v.view(v.shape[::-1], v.strides[::-1]) if t == "t" else v
                 for v, t in zip((x, y), layout, strict=True))
-        rows = np.linspace(0, m - 1, min(m, SAMPLED)).astype(int)
-        want = a[rows].astype(np.float64) @ b.astype(np.float64)
+        count = min(m, SAMPLED)
+        step = (m - 1) // max(count - 1, 1)
+        want = a[:step * (count - 1) + 1:max(step, 1)].astype(np.float64) @ b.astype(np.float64)
 
         def error(got):
-            return np.abs(cuda.to_numpy(got)[rows].astype(np.float64) - want).max() / np.abs(want).max()
+            rows = got.view((count, n), (step * got.strides[0], 1))
+            return np.abs(cuda.to_numpy(rows).astype(np.float64) - want).max() / np.abs(want).max()
         return lambda: multiply(x, y, (m, n)), error
     return Case(kind, start)
 
@@ -96,15 +103,14 @@ def convolution(kind: str, op: str, x_shape, w_shape, stride: int) -> Case:
     return Case(kind, start)
 
 
-def cases(name: str, kinds: list[str], tiny: bool) -> Iterator[Case]:
-    """Those of a name given on the command line."""
-    for kind in kinds:
-        if name == "gemm":
-            yield from (product(kind, *shape, layout) for shape, layout in (TINY_PRODUCTS if tiny else PRODUCTS))
-        else:
-            ops = "conv_forward", "conv_input_grad", "conv_weight_grad"
-            yield from (convolution(kind, op, *row) for row in (TINY_CONVOLUTIONS if tiny else CONVOLUTIONS)
-                        for op in ops)
+def cases(names: list[str], kind: str, group: str, tiny: bool) -> Iterator[Case]:
+    """Of a kind and a group: products if "gemm" is among the names, convolutions if "conv" is."""
+    found = (TINY if tiny else GROUPS)[group]
+    if "gemm" in names:
+        yield from (product(kind, *shape, layout) for shape, layout in found.products)
+    if "conv" in names:
+        ops = "conv_forward", "conv_input_grad", "conv_weight_grad"
+        yield from (convolution(kind, op, *row) for row in found.convolutions for op in ops)
 
 
 def chosen(query: Query, family: Family, most: int) -> list[Config]:

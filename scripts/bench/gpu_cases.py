@@ -2,7 +2,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from gpu_floors import Cost, conv, gemm, lstm, moved
+from gpu_floors import Cost, attention, conv, gemm, lstm, moved
 
 
 class Case(NamedTuple):
@@ -98,10 +98,28 @@ def layers(tiny: bool) -> Iterator[Case]:
     yield Case("softmax", *flat(lambda lib, x: lib.softmax(x, -1), 2))
     yield Case("layer_norm", *flat(lambda lib, x: lib.nn.functional.layer_norm(x, x.shape[-1:]), 2))
     yield Case("cross_entropy", entropy, moved(max(rows // 8, 2) * classes, 1))
+    yield from attentions(tiny)
     yield Case("batch_norm in training", *picture(
         lambda lib, x, ones: lib.nn.functional.batch_norm(x, None, None, ones, ones, True), 3))
     yield Case("max_pool2d 3x3/2", *picture(lambda lib, x, ones: lib.nn.functional.max_pool2d(x, 3, 2, 1), 1.25))
     yield Case("adaptive_avg_pool2d", *picture(lambda lib, x, ones: lib.nn.functional.adaptive_avg_pool2d(x, 1), 1))
+
+
+def attentions(tiny: bool) -> Iterator[Case]:
+    """Causal heads of 64: forward, and the gradients of all three."""
+    batch, heads, length = (1, 2, 16) if tiny else (8, 16, 2048)
+    cost = attention(batch * heads, length, 64)
+    for part, flops, nbytes in (("forward", 1.0, 1.0), ("gradients", 2.5, 2.0)):
+        def make(lib, part=part):
+            q, k, v, g = (rand(lib, batch, heads, length, 64) for _ in range(4))
+            attend = lib.nn.functional.scaled_dot_product_attention
+            if part == "forward":
+                return lambda: attend(q, k, v, is_causal=True)
+            wanted = [x.requires_grad_() for x in (q, k, v)]
+            y = attend(q, k, v, is_causal=True)
+            return lambda: lib.autograd.grad(y, wanted, g, retain_graph=True)
+        yield Case(f"causal attention {batch}x{heads}x{length}x64 {part}", make,
+                   cost._replace(flops=flops * cost.flops, nbytes=nbytes * cost.nbytes))
 
 
 def optimizers(tiny: bool) -> Iterator[Case]:

@@ -51,3 +51,8 @@ def moved(elements: float, arrays: float, width: int = 2) -> Cost:
 def lstm(steps: int, batch: int, size: int) -> Cost:
     """A layer with as many inputs as states: both products of each step; weights read once."""
     return Cost(2.0 * steps * batch * 8 * size * size, 2.0 * (8 * size * size + 2 * steps * batch * size))
+
+
+def attention(heads: int, length: int, width: int) -> Cost:
+    """Causal self-attention forward: both products of half of the pairs; its four arrays once."""
+    return Cost(2.0 * heads * length * length * width, 2.0 * 4 * heads * length * width)

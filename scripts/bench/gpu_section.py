@@ -51,14 +51,23 @@ def variants(lib: Any, case: Any, mode: str, compile_mode: str) -> Any:
     return lib.compile(call, mode=compile_mode)
 
 
+def library(name: str) -> Any:
+    """zoo or torch, both with tf32 in products of float32."""
+    lib = importlib.import_module(name)
+    lib.set_float32_matmul_precision("high")
+    if name == "torch":
+        lib.backends.cudnn.benchmark = True
+    return lib
+
+
 def recorded(section: str, path: Path) -> None:
     """Adds the launches of zoo's cases to a file, for scripts/compile_kernels.py: nothing is computed or allocated."""
-    import zoo
     from zoo.ops.cuda import record
 
+    lib = library("zoo")
     with record.dry_run(str(path)):
         for case in SECTIONS[section](False):
-            case.make(zoo)()
+            case.make(lib)()
 
 
 def row_of(ms: list[float]) -> dict:
@@ -77,11 +86,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.record:
         return recorded(args.section, args.out)
-    lib = importlib.import_module(args.library)
-    if args.library == "torch":
-        lib.backends.cudnn.benchmark = True
-        lib.backends.cuda.matmul.allow_tf32 = True
-    table = {}
+    lib, table = library(args.library), {}
     for case in SECTIONS[args.section](args.tiny):
         if args.mode == "recorded" and not case.whole:
             continue
