@@ -42,3 +42,21 @@ def data_parallel(
     one_device("data_parallel", device_ids)
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     return module(*inputs, **(module_kwargs or {}))
+
+
+class SyncBatchNorm(Module):
+    """Refused: batch statistics of several processes would need torch.distributed, which zoo does not have.
+
+    Raises:
+        NotImplementedError: always, here and in convert_sync_batchnorm. In one process BatchNorm1d, 2d and 3d do the
+            same; over several, GroupNorm and LayerNorm need no statistics of others.
+    """
+
+    def __init__(self, *args: Any, **options: Any):
+        raise NotImplementedError("SyncBatchNorm: zoo trains in one process on one device, where nn.BatchNorm2d "
+                                  "(1d, 3d) does the same; there is no torch.distributed to take part in")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """Raises NotImplementedError: see the class."""
+        return cls(module, process_group)
