@@ -22,17 +22,19 @@ def attend(query, key, value, attn_mask, is_causal: bool, scale, enable_gqa: boo
         raise ArgumentError(f"{NAME}: wants attn_mask or is_causal, got both")
     if enable_gqa:
         key, value = (repeated_heads(query, x) for x in (key, value))
+    shapes = [tuple(x.shape) for x in (query, key, value)]
     try:
-        lead = np.broadcast_shapes(*(tuple(x.shape[:-2]) for x in (query, key, value)))
+        lead = shapes[0][:-2] if len({s[:-2] for s in shapes}) == 1 else np.broadcast_shapes(*(s[:-2] for s in shapes))
     except ValueError:
         raise ShapeError(f"{NAME}: wants leading dimensions that broadcast, got "
-                         f"{', '.join(str(tuple(x.shape)) for x in (query, key, value))}") from None
+                         f"{', '.join(map(str, shapes))}") from None
     heads, batch = (lead or (1,))[-1], math.prod(lead[:-1])
-    q, k, v = (reshape(expand(x, (*lead, *x.shape[-2:])), (batch, heads, *x.shape[-2:])) for x in (query, key, value))
-    bias = None if attn_mask is None else bias_of(attn_mask, query, lead, key.shape[-2])
-    factor = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
+    q, k, v = (x if s[:-2] == lead == (batch, heads) else reshape(expand(x, (*lead, *s[-2:])), (batch, heads, *s[-2:]))
+               for x, s in zip((query, key, value), shapes, strict=True))
+    bias = None if attn_mask is None else bias_of(attn_mask, query, lead, shapes[1][-2])
+    factor = 1 / math.sqrt(max(shapes[0][-1], 1)) if scale is None else scale
     y = attention(q, k, v, bias, bool(is_causal), float(factor), float(p), seed, offset)[0]
-    return reshape(y, (*lead, *y.shape[-2:]))
+    return y if len(lead) == 2 else reshape(y, (*lead, *y.shape[-2:]))
 
 
 def repeated_heads(query, x):
