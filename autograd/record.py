@@ -30,7 +30,10 @@ WISH = """
 CALL = """
 def {name}({all}):
     wanted = 0{inputs}
-    y = forward({raw})
+    try:
+        y = forward({raw})
+    except AttributeError as error:
+        raise op.refused(error, ({raw},)) from None
     {out}
     if wanted and (not PAUSED or MODE.recording){inexact}:
         {branches}
@@ -55,7 +58,10 @@ def {name}({all}):
 CALL_MANY = """
 def {name}({all}):
     wanted = 0{inputs}
-    {outputs} = forward({raw})
+    try:
+        {outputs} = forward({raw})
+    except AttributeError as error:
+        raise op.refused(error, ({raw},)) from None
     outs = {wrapped}
     if wanted and (not PAUSED or MODE.recording):
         {branches}

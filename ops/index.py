@@ -172,6 +172,8 @@ UFUNCS = {"sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum
 def identity_of(reduce: str, dtype: np.dtype):
     """What `reduce` starts from where input itself does not take part."""
     if reduce in ("amax", "amin"):
+        if dtype == bool_:
+            return reduce == "amin"
         if dtype in INTS:
             return np.iinfo(dtype).min if reduce == "amax" else np.iinfo(dtype).max
         return -np.inf if reduce == "amax" else np.inf

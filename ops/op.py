@@ -132,8 +132,23 @@ class Op:
         if owner is None:
             if type(args[0]) is np.ndarray:  # written out on first use: 60 us that importing zoo need not pay
                 self.handlers[np.ndarray] = self.array_handler()
-            return self.forward
+                return self.forward
+            return self.attempt
         return self.handler_of(owner)
+
+    def attempt(self, *args: Any) -> Any:
+        """forward, where the first argument is no array."""
+        try:
+            return self.forward(*args)
+        except AttributeError as error:
+            raise self.refused(error, args) from None
+
+    def refused(self, error: AttributeError, args: tuple) -> Exception:
+        """What is raised where an argument that is no array was asked for its shape: that error names no op."""
+        for name, x in zip(self.names(len(args)), args, strict=True):
+            if x is error.obj and not hasattr(x, "shape"):
+                return TypeError(f"{self.name}: wants a tensor as {name}, got {type(x).__name__}")
+        return error
 
     def handler_of(self, owner: type) -> Callable:
         """The function that runs this op on a citizen of this type."""

@@ -239,3 +239,33 @@ def test_a_group_of_one_value_has_no_variance():
     with pytest.raises(ValueError):
         nn.GroupNorm(3, 3)(zoo.ones(1, 3))
     assert nn.GroupNorm(3, 3)(zoo.ones(2, 3)).tolist() == [[0, 0, 0]] * 2
+
+
+def test_ldexp_keeps_the_floating_dtype():
+    half, whole = zoo.tensor([1.5], dtype=zoo.float16), zoo.tensor([3])
+    assert zoo.ldexp(half, whole).dtype == zoo.float16 and zoo.ldexp(half, whole).tolist() == [12]
+    assert zoo.ldexp(zoo.tensor(1.0, dtype=zoo.float64), whole).dtype == zoo.float64
+    assert zoo.ldexp(whole, whole).dtype == zoo.float32
+    assert zoo.ldexp(zoo.tensor([2.0 ** -14], dtype=zoo.float16), zoo.tensor([17])).tolist() == [8]
+
+
+def test_scattering_bools_and_scattering_nothing():
+    yes, no, first = zoo.tensor([True]), zoo.tensor([False]), zoo.tensor([0])
+    assert not yes.scatter_reduce(0, first, no, "amax", include_self=False)
+    assert no.scatter_reduce(0, first, yes, "amin", include_self=False)
+    x, none = zoo.ones(3, 2), zoo.zeros(0, dtype=zoo.int64)
+    assert x.index_reduce(0, none, zoo.ones(0, 2), "prod").tolist() == x.tolist()
+    with pytest.raises(IndexError):
+        x.index_put((), x)
+    with pytest.raises(RuntimeError):
+        whole = zoo.tensor([5, 6])
+        whole.index_add(0, zoo.tensor([0]), zoo.tensor([3]), alpha=0.5)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x @ 2, lambda x: 2 @ x, lambda x: F.linear(x, None), lambda x: F.linear([1.0], x),
+    lambda x: x.gather(0, 1), lambda x: zoo.gcd(x.long(), 2), lambda x: nn.LayerNorm(2)(None)])
+@pytest.mark.parametrize("grad", [True, False])
+def test_what_is_no_tensor_is_named(call, grad):
+    with pytest.raises(TypeError, match="wants (a )?tensors?"):
+        call(zoo.ones(2, 2, requires_grad=grad))

@@ -7,6 +7,7 @@ from zoo.ops.errors import ArgumentError, DimError, DtypeError, ShapeError
 from zoo.ops.face.getitem import getitem as getitem
 from zoo.ops.face.getitem import put_at
 from zoo.ops.face.getitem import setitem_functional as setitem_functional
+from zoo.ops.face.pointwise import scaled
 from zoo.ops.face.shape import broadcast_shapes, ravel
 from zoo.ops.index import embedding as embedding_op
 from zoo.ops.index import flat_nonzero, need_index
@@ -175,7 +176,7 @@ def index_add(input, dim, index, source, *, alpha=1, out=None):
     tensor([0., 7.])
     """
     x, d, rows, src = slices("index_add", input, dim, index, source)
-    src = src if alpha == 1 else OPS["mul"](src, alpha)
+    src = scaled("index_add", src, alpha, input)
     return ending(reshape(index_put_op(x, src, (d,), True, rows), tuple(input.shape)), out)
 
 
@@ -199,7 +200,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise ArgumentError(f"index_reduce: wants reduce prod, mean, amax or amin, got {reduce!r}")
     x, d, rows, src = slices("index_reduce", input, dim, index, source)
-    lines = expand(reshape(rows, (-1,) + (1,) * (len(src.shape) - 1 - d)) if rows.shape[0] else rows, tuple(src.shape))
+    lines = expand(reshape(rows, tuple(rows.shape) + (1,) * (len(src.shape) - 1 - d)), tuple(src.shape))
     return ending(reshape(scatter_reduce_op(x, d, lines, src, reduce, include_self), tuple(input.shape)), out)
 
 
@@ -212,6 +213,8 @@ def index_put(input, indices, values, accumulate=False):
     """
     if not isinstance(indices, (tuple, list)):
         raise TypeError(f"index_put: wants a tuple of tensors, got {type(indices).__name__}")
+    if not indices:
+        raise DimError("index_put: wants at least one index, got none")
     return put_at(input, tuple(slice(None) if i is None else i for i in indices), values, accumulate)
 
 

@@ -4,7 +4,7 @@ from math import log, pi
 
 import numpy as np
 
-from zoo.ops.dtypes import COMPLEX, FLOATS, INTS, bool_, int32, result_type
+from zoo.ops.dtypes import COMPLEX, FLOATS, INTS, NUMBERS, bool_, int32, result_type
 from zoo.ops.errors import DtypeError
 from zoo.ops.op import OPS, into
 from zoo.ops.shape import cast, expand, filled
@@ -143,6 +143,8 @@ def frexp(input, *, out=None):
 
 def integers(name, input, other):
     """Both as |integers| of one dtype and shape."""
+    if isinstance(input, NUMBERS) or isinstance(other, NUMBERS):
+        raise TypeError(f"{name}: wants tensors, got {type(input).__name__} and {type(other).__name__}")
     dtype = result_type(input, other)
     if dtype not in INTS:
         raise DtypeError(f"{name}: wants integers, got {input.dtype} and {other.dtype}")

@@ -1,7 +1,7 @@
 """torch's elementwise functions: what an Op is not by itself, numbers and options said in ops. The rest are the Ops."""
 from zoo.ops import comparison, transcendental, unary
 from zoo.ops import pointwise as ops
-from zoo.ops.dtypes import FLOATS, INTS, NUMBERS, bool_, float64, int64, result_type
+from zoo.ops.dtypes import FLOATS, HALVES, INTS, NUMBERS, bool_, default_dtype, float32, float64, int64, result_type
 from zoo.ops.errors import ArgumentError, DtypeError
 from zoo.ops.op import OPS, into
 from zoo.ops.pointwise import clamp_max, clamp_min, floor_divide, mul, pow
@@ -156,7 +156,10 @@ def ldexp(input, other, *, out=None):
     """
     if isinstance(input, NUMBERS) or isinstance(other, NUMBERS):
         raise TypeError(f"ldexp: wants tensors, got {type(input).__name__} and {type(other).__name__}")
-    return given(mul(input, pow(2.0, other)), out)
+    dtype = result_type(input, other)
+    dtype = default_dtype() if dtype in INTS or dtype == bool_ else dtype
+    wide = float32 if dtype in HALVES else dtype
+    return given(cast(mul(cast(input, wide), pow(2.0, cast(other, wide))), dtype), out)
 
 
 def heaviside(input, values, *, out=None):
