@@ -72,6 +72,7 @@ def test_a_repeated_call_does_what_the_launcher_does(name, traces):
         def there(some):
             return [cuda.from_numpy(a) if isinstance(a, np.ndarray) else a for a in some]
         op(*there(args))
+        op(*there(args))
         traces.clear()
         got = op(*there(others))
         assert not traces
@@ -82,7 +83,7 @@ def test_a_repeated_call_does_what_the_launcher_does(name, traces):
 
 
 def test_what_calls_are_told_apart_by(traces):
-    """Everything that a launcher may look at; each combination is traced once."""
+    """Everything that a launcher may look at; each combination is traced once, when it comes again."""
     shape, kernel = (2, 8, 6, 5), (16, 8, 3, 3)
     x, w, b = ramp(shape), ramp(kernel), ramp((16,))
     calls = {
@@ -95,7 +96,7 @@ def test_what_calls_are_told_apart_by(traces):
         "padding": (x, w, b, (1, 1), (1, 2), *ONCE[2:]),
         "groups": (ramp((2, 16, 6, 5)), w, b, *ONCE[:3], 2),
     }
-    for _ in range(2):
+    for _ in range(3):
         for args in calls.values():
             got = cuda.to_numpy(conv.conv2d(*args))
             want = conv.conv2d(*values(args))
@@ -107,7 +108,7 @@ def test_settings_are_told_apart(traces):
     x, w = ramp((1, 8, 6, 5)), ramp((16, 8, 3, 3))
     zoo.set_float32_matmul_precision("highest")
     try:
-        for _ in range(2):
+        for _ in range(3):
             conv.conv2d(x, w, None, *ONCE)
             zoo.set_float32_matmul_precision("high")
             conv.conv2d(x, w, None, *ONCE)
@@ -125,17 +126,17 @@ def test_settings_are_told_apart(traces):
 def test_one_array_twice_is_two_arguments():
     """A call is traced with x for both, and repeated with two arrays."""
     x, w = ramp((3, 4, 3, 3)), cuda.from_numpy(np.ones((3, 4, 3, 3), np.float32))
-    for pair in ((x, x), (x, w), (w, x), (w, w)):
+    for pair in ((x, x), (x, x), (x, w), (w, x), (w, w)):
         want = conv.conv2d(*values(pair), None, *ONCE)
         np.testing.assert_allclose(cuda.to_numpy(conv.conv2d(*pair, None, *ONCE)), want, rtol=1e-6)
 
 
 def test_an_error_is_raised_each_time(traces):
     x, w = ramp((1, 8, 6, 5)), ramp((16, 7, 3, 3))
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(ShapeError, match="weight expects 7 input channels"):
             conv.conv2d(x, w, None, *ONCE)
-    assert traces == ["conv2d"] * 2
+    assert not traces
 
 
 def test_memory_is_freed_as_the_launcher_frees_it():
@@ -150,7 +151,8 @@ def test_memory_is_freed_as_the_launcher_frees_it():
         del y
         assert cuda.memory_allocated() == before
         return cuda.max_memory_allocated() - before
-    conv.conv2d(x, w, None, *ONCE)
+    for _ in range(2):
+        conv.conv2d(x, w, None, *ONCE)
     assert peak_of(conv.conv2d) == peak_of(conv_gpu.conv2d) > 0
 
 
@@ -171,7 +173,7 @@ def test_results_of_every_kind(traces):
         cuda.copy_device(head, y.view((3,), (1,), 1))
         return x, x.view((2,), (2,), 1), y.view((2,), (1,), 2), z, head, OPS["add"](a, b), None, 7, ()
     call = run_as_op(launcher, 2)
-    for begin in (0, 10):
+    for begin in (0, 5, 10):
         x, a, b = (cuda.from_numpy(np.arange(4, dtype=np.float32) + begin + k) for k in range(3))
         got = call(x, (a, b))
         assert got[0] is x and got[1].pointer == x.pointer + 4 and got[6:] == (None, 7, ())
@@ -186,7 +188,7 @@ def test_what_depends_on_values_is_worked_out_each_time():
     def launcher(x):
         return OPS["mul"](x, float(x.view((), ()).item()))
     call = run_as_op(launcher, 1)
-    for first in (2.0, 3.0):
+    for first in (2.0, 3.0, 4.0):
         x = cuda.from_numpy(np.array([first, 1], np.float32))
         np.testing.assert_array_equal(cuda.to_numpy(call(x)), [first * first, first])
 
@@ -197,7 +199,7 @@ def test_a_table_that_the_library_keeps_is_a_constant():
     def launcher(x):
         return OPS["add"](x, table.view((2,), (1,), 1))
     call = run_as_op(launcher, 1)
-    for k in range(2):
+    for k in range(3):
         x = cuda.from_numpy(np.full(2, k, np.float32))
         np.testing.assert_array_equal(cuda.to_numpy(call(x)), [k + 2, k + 3])
 
@@ -208,9 +210,9 @@ def test_calls_are_forgotten_when_there_are_many(monkeypatch, traces):
     def launcher(x):
         return OPS["neg"](x)
     call = run_as_op(launcher, 1)
-    for n in (1, 2, 3, 3, 1):
+    for n in (1, 1, 1, 2, 3, 1, 1):
         np.testing.assert_array_equal(cuda.to_numpy(call(ramp((n,)))), -np.arange(n))
-    assert traces == ["launcher"] * 4
+    assert traces == ["launcher"] * 2
 
 
 def test_a_draw_is_traced_once_and_differs_each_time(traces):
@@ -222,6 +224,6 @@ def test_a_draw_is_traced_once_and_differs_each_time(traces):
     def launcher(x, seed, offset):
         return OPS["dropout_mask"](x, 0.5, seed, offset + 1)
     call = run_as_op(launcher, 3)
-    for offset in (0, 8):
+    for offset in (0, 8, 16):
         got, want = call(x.array, 7, offset), OPS["dropout_mask"](x.array, 0.5, 7, offset + 1)
         np.testing.assert_array_equal(cuda.to_numpy(got), cuda.to_numpy(want))

@@ -1,9 +1,9 @@
-"""What an op launches, remembered: its first call with arguments of some layout is traced, later ones repeat it.
+"""What an op launches, remembered: its second call with arguments of some layout is traced, later ones repeat it.
 
 Which kernels an op launches on which grid, after which checks and copies, takes 15 to 80 us of Python to work out, and
-is the same for all arrays of equal shapes, strides and dtypes. So a launcher that is marked `@remembered` runs once on
-arrays without memory, while a Trace writes down what it allocates and launches. That text is the function for all later
-calls with such arguments: 2 us to find it, 2.5 us an array, 1 us a launch (scripts/bench/launch.py).
+is the same for all arrays of equal shapes, strides and dtypes. So a launcher that is marked `@remembered` runs, when
+such arrays come again, on arrays without memory, while a Trace writes down what it allocates and launches. That text is
+the function for all later calls: 2 us to find it, 2.5 us an array, 1 us a launch (scripts/bench/launch.py).
 
 The launcher itself stays straight-line code and knows nothing of this. It promises that what it does depends on nothing
 but shapes, strides, dtypes, device and place within 16 bytes of its arrays, on its other arguments, which are few
@@ -14,6 +14,7 @@ launcher may only hand them on (capture.Live).
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from zoo.ops.cuda import ledger
@@ -78,10 +79,17 @@ def remembering(op: Any, launcher: Callable, guarded: Callable) -> Callable:
         key = (*(type(a) if k in live else layout(a) for k, a in enumerate(args)),
                Default.dtype, Precision.float32, gpu_configs.forced)
         run = runs.get(key)
-        if run is None:
-            if len(runs) >= MOST:
-                runs.clear()
-            run = runs[key] = traced(launcher, args, live)
+        if run is not None:
+            return run(*args)
+        result = launcher(*args)
+        if len(runs) >= MOST:
+            runs.clear()
+        runs[key] = partial(second, key)
+        return result
+
+    def second(key, *args):
+        """A layout that comes again: one that does not is spared the 0.2 ms and more that writing it down takes."""
+        run = runs[key] = traced(launcher, args, live)
         return run(*args)
 
     def call_of(count: int) -> Callable:
@@ -248,6 +256,8 @@ class Trace:
         if type(value) is tuple:
             return f"({''.join(self.result(v, given) + ', ' for v in value)})"
         if type(value) is not DeviceArray:
+            if has_array(value):
+                raise Untraceable("returns arrays inside of what is no tuple")
             return self.constant(value)
         if id(value) in given:
             return given[id(value)]
