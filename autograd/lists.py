@@ -11,10 +11,13 @@ from zoo.ops.multi_tensor import lists_for
 
 
 def by_device(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
-    """The tensors in their order, those of each device together."""
+    """The tensors in their order, those of each device together.
+
+    The array says it at once: to make a `device` of each tensor took more than half of the time of clipping.
+    """
     groups: dict[Any, list[Tensor]] = {}
     for x in tensors:
-        groups.setdefault(x.device, []).append(x)
+        groups.setdefault(x.array.device, []).append(x)
     return list(groups.values())
 
 
