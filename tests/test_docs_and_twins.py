@@ -14,13 +14,15 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def load(name: str):
-    """A module; those with kernels need Triton, which only Linux has, and compiled functions Numba, an extra."""
+    """A module; those with kernels need Triton, which only Linux has, and others an extra."""
     if name.endswith(("_gpu", "__main__")) or name.startswith("zoo.ops.cuda."):
         if name.endswith("__main__"):
             pytest.skip("a command")
         pytest.importorskip("triton")
     if name.startswith("zoo.ops.compiled."):
         pytest.importorskip("numba")
+    if name == "zoo.utils.tensorboard":
+        pytest.importorskip("tensorboardX")
     return importlib.import_module(name)
 
 

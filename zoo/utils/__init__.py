@@ -1,3 +1,3 @@
-"""torch.utils' place for what is not nn: `zoo.utils.data`, `zoo.utils.checkpoint`."""
+"""torch.utils' place for what is not nn: `zoo.utils.data`, `zoo.utils.checkpoint`, `zoo.utils.tensorboard`."""
 from zoo.utils import checkpoint as checkpoint
 from zoo.utils import data as data
