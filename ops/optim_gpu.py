@@ -117,7 +117,7 @@ def update(rule, rows, numbers, flags, maximize, decay, shrink, found_inf=None) 
         return
     first = rows[0][0]
     table, chunks, aligned = tables(rows, BLOCK)
-    dtype, wide = TYPES[first.dtype.name], tl.float64 if first.dtype == float64 else tl.float32
+    dtype, wide = TYPES[first.dtype], tl.float64 if first.dtype == float64 else tl.float32
     held = numbers if isinstance(numbers, cuda.DeviceArray) else None
     words = [0.0] * 8 if held is not None else words_of(numbers, decay, shrink)
     cuda.launch(step_kernel, (chunks.shape[0],), table, chunks, len(rows), *words, held, found_inf,
