@@ -206,11 +206,12 @@ def collect(node: Pick, g: Any, pending: dict, heap: list) -> None:
 
 
 def filled(gs: list, node: Node, tensor: Callable, create_graph: bool):
-    """An output that nobody used has a gradient of zeros."""
+    """An output that nobody used has a gradient of zeros; the first alone, if the op's derivative takes None."""
     like = next(g for g in gs if g is not None)
     where = device_of(getattr(like, "array", like))
-    for g, shape, dtype in zip(gs, node.shape, node.dtype, strict=True):
-        if g is None:
+    idle = node.plan is not None and node.plan.op.idle
+    for k, (g, shape, dtype) in enumerate(zip(gs, node.shape, node.dtype, strict=True)):
+        if g is None and not (idle and k):
             g = full(shape, 0, dtype, where)
             g = tensor(g) if create_graph else g
         yield g

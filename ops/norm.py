@@ -71,7 +71,7 @@ class batch_norm_train:
 
     input (N, C, ...), weight and bias (C,) or None -> y like input, mean (C,), var (C,).
     """
-    outputs = ("y", "mean", "var")
+    outputs, idle = ("y", "mean", "var"), True
     differentiable = ("input", "weight", "bias")
 
     def check(input, weight=None, bias=None, eps=1e-5):
@@ -112,7 +112,7 @@ class batch_norm_train:
 
 @structured
 class batch_norm_train_grad:
-    """Gradients of batch_norm_train by input, weight and bias, given those of y, mean and var."""
+    """Gradients of batch_norm_train by input, weight and bias, given those of y, mean and var or None."""
     outputs = ("dinput", "dweight", "dbias")
 
     def check(dy, dmean, dvar, input, weight, mean, var, eps):
@@ -132,8 +132,11 @@ class batch_norm_train_grad:
         _, dbias, dweight = backward_sums(g, x, view, mu, near=bool((apart <= NEAR).all()))
         dweight *= rstd
         a = per_channel(weight, channels, 1.0) * rstd
-        b = 2 / n * dvar.astype(np.float64) - a * rstd * dweight / n
-        c = dmean.astype(np.float64) / n - a * dbias / n
+        b, c = (-a * sums / n for sums in (rstd * dweight, dbias))
+        if dvar is not None:
+            b += 2 / n * dvar.astype(np.float64)
+        if dmean is not None:
+            c += dmean.astype(np.float64) / n
         far = bool((apart > FAR).any())
         dx = combined(g, x, view, a, b, c, mu) if far else combined(g, x, view, a, b, c - b * mu)
         return restore(dx).astype(input.dtype, copy=False), dweight.astype(dtype), dbias.astype(dtype)
@@ -152,28 +155,32 @@ class batch_norm_train_grad:
         if weight is not None:
             g = g * beside(cast(weight, dtype), ndim)
         dx = rstd * (g - average(g, dims, True) - h * average(g * h, dims, True))
-        dx = dx + (beside(dmean, ndim) + 2.0 * beside(dvar, ndim) * d) * (1 / n)
+        if dmean is not None:
+            dx = dx + beside(dmean, ndim) * (1 / n)
+        if dvar is not None:
+            dx = dx + beside(dvar, ndim) * d * (2 / n)
         return cast(dx, input.dtype), dweight, dbias
 
     def samples(rng):
-        def case(*shape, weight=True):
+        def case(*shape, weight=True, moments=True):
             x = rng.normal(size=shape)
             dims, c = (0, *range(2, len(shape))), shape[1]
-            return (rng.normal(size=shape), rng.normal(size=c), rng.normal(size=c), x,
-                    rng.uniform(0.5, 2, c) if weight else None, x.mean(dims), x.var(dims), 1e-5)
-        return {"ordinary": [case(4, 3, 5), case(6, 5, weight=False)],
+            of_moments = rng.normal(size=(2, c)) if moments else (None, None)
+            return (rng.normal(size=shape), *of_moments, x, rng.uniform(0.5, 2, c) if weight else None, x.mean(dims),
+                    x.var(dims), 1e-5)
+        return {"ordinary": [case(4, 3, 5), case(6, 5, weight=False), case(3, 4, 6, moments=False)],
                 "empty": [(np.zeros((0, 3)), *np.zeros((2, 3)), np.zeros((0, 3)), None, np.zeros(3), np.ones(3), 1e-5)],
                 "0-d": "wants (N, C, ...)", "odd": [case(3, 7, 13), case(2, 3, 211)], "extreme": "as the forward op"}
 
 
 @structured
 class batch_norm_eval:
-    """(input - mean) / sqrt(var + eps) * weight + bias, with given mean and var (C,)."""
+    """(input - mean) / sqrt(var + eps) * weight + bias, with given mean (C,) or None, and var (C,)."""
     def check(input, mean, var, weight=None, bias=None, eps=1e-5):
         channels = channels_of("batch_norm", input)
         check_affine("batch_norm", input, (channels,), weight, bias)
         for name, v in (("running_mean", mean), ("running_var", var)):
-            if tuple(v.shape) != (channels,):
+            if v is not None and tuple(v.shape) != (channels,):
                 got = f"{tuple(v.shape)} for input {tuple(input.shape)}"
                 raise ShapeError(f"batch_norm: wants {name} {(channels,)}, got {got}")
         return Spec(tuple(input.shape), input.dtype)
@@ -184,7 +191,7 @@ class batch_norm_eval:
             return np.empty(input.shape, input.dtype)
         x3, restore = blocked(wide(input))
         view, channels = layout(x3.shape), input.shape[1]
-        rstd, mu = 1 / np.sqrt(var.astype(np.float64) + eps), mean.astype(np.float64)
+        rstd, mu = 1 / np.sqrt(var.astype(np.float64) + eps), per_channel(mean, channels, 0.0)
         factor, shift = per_channel(weight, channels, 1.0) * rstd, per_channel(bias, channels, 0.0)
         x = x3.reshape(view.shape)
         far = bool((np.abs(mu) * rstd > FAR).any())
@@ -192,8 +199,7 @@ class batch_norm_eval:
         return restore(y).astype(input.dtype, copy=False)
 
     def dinput(dy, var, weight, eps):
-        factor = OPS["rsqrt"](var + eps)
-        return dy * beside(factor if weight is None else factor * weight, dy.ndim)
+        return batch_norm_eval(dy, None, var, weight, None, eps)
 
     def dmean(dy, var, weight, eps):
         factor = OPS["rsqrt"](var + eps) * -1.0
@@ -201,14 +207,11 @@ class batch_norm_eval:
         return total * (factor if weight is None else factor * weight)
 
     def dvar(dy, input, mean, var, weight, eps):
-        rstd = OPS["rsqrt"](var + eps)
-        total = OPS["sum"](dy * (input - beside(mean, dy.ndim)), (0, *range(2, dy.ndim)))
-        factor = rstd * rstd * rstd * -0.5
+        factor = -0.5 / (var + eps)
+        total = batch_norm_weight_grad(dy, input, mean, var, eps)
         return total * (factor if weight is None else factor * weight)
 
-    def dweight(dy, input, mean, var, eps):
-        total = OPS["sum"](dy * (input - beside(mean, dy.ndim)), (0, *range(2, dy.ndim)))
-        return total * OPS["rsqrt"](var + eps)
+    def dweight(dy, input, mean, var, eps): return batch_norm_weight_grad(dy, input, mean, var, eps)
 
     def dbias(dy): return OPS["sum"](dy, (0, *range(2, dy.ndim)))
 
@@ -217,7 +220,41 @@ class batch_norm_eval:
             c = shape[1]
             return (rng.normal(size=shape), rng.normal(size=c), rng.uniform(0.5, 2, c), rng.uniform(0.5, 2, c),
                     rng.normal(size=c), 1e-5)
-        return {"ordinary": [case(4, 3, 5), case(6, 5), (*case(2, 3, 4, 5)[:3], None, None, 1e-3)],
+        x, _, *rest = case(3, 4, 2)
+        return {"ordinary": [case(4, 3, 5), case(6, 5), (*case(2, 3, 4, 5)[:3], None, None, 1e-3), (x, None, *rest)],
                 "empty": [case(0, 3, 5)], "0-d": "wants (N, C, ...)", "odd": [case(3, 7, 13), case(2, 3, 211)],
                 "extreme": [(np.array([[np.inf, 1e4], [np.nan, -1e4]]), np.zeros(2), np.array([1.0, 0.0]), None, None,
                              1e-5)]}
+
+
+@structured
+class batch_norm_weight_grad:
+    """The gradient by weight of batch_norm_eval: the sum of dy * (input - mean) / sqrt(var + eps) for each channel.
+
+    dy, input (N, C, ...), mean (C,) or None, var (C,) -> (C,).
+    """
+    def check(dy, input, mean, var, eps):
+        return Spec(tuple(var.shape), statistics_dtype(input.dtype))
+
+    def forward(dy, input, mean, var, eps):
+        channels, dtype = input.shape[1], statistics_dtype(input.dtype)
+        if not input.size:
+            return np.zeros(channels, dtype)
+        (x3, _), (g3, _) = blocked(wide(input)), blocked(wide(dy), input)
+        view = layout(x3.shape)
+        mu, rstd = per_channel(mean, channels, 0.0), 1 / np.sqrt(var.astype(np.float64) + eps)
+        near = bool((np.abs(mu) * rstd <= NEAR).all())
+        return (backward_sums(g3.reshape(view.shape), x3.reshape(view.shape), view, mu, near)[2] * rstd).astype(dtype)
+
+    def decompose(dy, input, mean, var, eps):
+        dtype = statistics_dtype(input.dtype)
+        x = cast(input, dtype)
+        d = x if mean is None else x - beside(mean, input.ndim)
+        return OPS["sum"](cast(dy, dtype) * d, (0, *range(2, input.ndim))) * OPS["rsqrt"](var + eps)
+
+    def samples(rng):
+        def case(*shape, mean=True):
+            return (*rng.normal(size=(2, *shape)), rng.normal(size=shape[1]) if mean else None,
+                    rng.uniform(0.5, 2, shape[1]), 1e-5)
+        return {"ordinary": [case(4, 3, 5), case(6, 5), case(2, 3, 4, 5, mean=False)], "empty": [case(0, 3, 5)],
+                "0-d": "wants (N, C, ...)", "odd": [case(3, 7, 13), case(2, 3, 211)], "extreme": "as the forward op"}

@@ -138,10 +138,10 @@ def gradients_in_ops(dy, input, weight, y, mean, var, eps, batch: bool):
     """The same in ops."""
     g = OPS["where"](OPS["le"](y, 0.0), 0.0, dy)
     if batch:
-        nothing = mean * 0.0
-        return *OPS["batch_norm_train_grad"](g, nothing, nothing, input, weight, mean, var, eps), g
+        return *OPS["batch_norm_train_grad"](g, None, None, input, weight, mean, var, eps), g
     backward, dtype = OPS["batch_norm_eval"].derivatives, statistics_dtype(input.dtype)
     x, h, mean, var = (cast(v, dtype) for v in (input, g, mean, var))
+    weight = weight if weight is None else cast(weight, dtype)
     return (cast(backward["input"](h, var, weight, eps), input.dtype), backward["weight"](h, x, mean, var, eps),
             backward["bias"](h), g)
 

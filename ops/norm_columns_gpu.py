@@ -130,6 +130,15 @@ def merge_rows(sums, mean, var, R, C, size, ROWS, PARTS, BP: tl.constexpr, BG: t
 
 
 @triton.jit
+def mean_of(mean, i, inside, WIDE: tl.constexpr):
+    """The means at places i; 0 where mean is None."""
+    if mean is None:
+        return tl.zeros(i.shape, WIDE)
+    else:
+        return tl.load(mean + i, mask=inside, other=0.0).to(WIDE)
+
+
+@triton.jit
 def factor_of(var, weight, eps, rc, C, WIDE: tl.constexpr):
     """weight / sqrt(var + eps) of these channels; var (C,), weight (C,) or None."""
     factor = 1 / tl.sqrt(tl.load(var + rc, mask=rc < C, other=1.0).to(WIDE) + eps.to(WIDE))
@@ -143,14 +152,15 @@ def normalize_rows(x, rest, y, mean, var, weight, bias, R, CD, eps: "fp64", DIV:
                    RELU: tl.constexpr, WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr):
     """y = (x - mean) / sqrt(var + eps) * weight + bias + rest, then relu with RELU; x, y, rest or None (N, R, C).
 
-    mean, var (N, C), weight, bias (C,) or None; C = CD * DIV. Grid: (N * ceil(R / BR) * ceil(C / BC),).
+    mean (N, C) or None for 0, var (N, C), weight, bias (C,) or None; C = CD * DIV.
+    Grid: (N * ceil(R / BR) * ceil(C / BC),).
     """
     C = CD * DIV
     block, rc = place(C, BC)
     sample, rr, rows = block_of(block, R, BR)
     inside = rows[:, None] & (rc < C)[None, :]
     at = sample * C
-    middle = tl.load(mean + at + rc, mask=rc < C, other=0.0).to(WIDE)
+    middle = mean_of(mean, at + rc, rc < C, WIDE)
     factor = factor_of(var + at, weight, eps, rc, C, WIDE)
     v = (tile(x, rr, rc, inside, C).to(WIDE) - middle[None, :]) * factor[None, :]
     if bias is not None:
@@ -177,15 +187,15 @@ def gradient_of_rows(dy, more, x, y, dz, mean, var, weight, bias, sums, R, CD, R
     """sums (2, N, parts, C): of dz and of dz * normalised x over ROWS rows each.
 
     dy, x (N, R, C); more (N, R, C), added to dy, or None. dz: dy, or with RELU dy where the result y was above 0:
-    y (N, R, C) is read and dz (N, R, C) written, or both are None, and y is worked out again. mean, var (N, C), weight,
-    bias (C,) or None. C = CD * DIV. Grid: (N * ceil(C / BC), parts).
+    y (N, R, C) is read and dz (N, R, C) written, or both are None, and y is worked out again. mean (N, C) or None for
+    0, var (N, C), weight, bias (C,) or None. C = CD * DIV. Grid: (N * ceil(C / BC), parts).
     """
     C = CD * DIV
     sample, rc = place(C, BC)
     first = sample * R + tl.program_id(1) * ROWS
     last = tl.minimum(first + ROWS, (sample + 1) * R)
     var += sample * C
-    middle = tl.load(mean + sample * C + rc, mask=rc < C, other=0.0).to(WIDE)
+    middle = mean_of(mean, sample * C + rc, rc < C, WIDE)
     factor = factor_of(var, weight, eps, rc, C, WIDE)
     s = tl.zeros((BR, BC), WIDE)
     q = tl.zeros((BR, BC), WIDE)

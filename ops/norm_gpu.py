@@ -14,7 +14,7 @@ from zoo.ops import cuda
 from zoo.ops import norm as contract
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import float64
-from zoo.ops.norm_columns_gpu import Rows, coefficients, merged, wide_of, workspace
+from zoo.ops.norm_columns_gpu import Rows, coefficients, mean_of, merged, wide_of, workspace
 from zoo.ops.pointwise_gpu import contiguous_copy
 
 TILE = 2048                             # elements of one step
@@ -72,13 +72,13 @@ def normalize_channels(x, y, mean, var, weight, bias, R, C, L, sr, sc, tr, tc, g
                        WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):
     """y = (x - mean) / sqrt(var + eps) * weight + bias; x (R, C, L), strides (sr, sc, 1), y (tr, tc, 1).
 
-    mean, var (C / groups,): each for `groups` channels; weight, bias (factors,) or None: channel c has number
-    c % factors. Grid: (ceil(C / BC) * ceil(R / BR) * ceil(L / BL),).
+    mean (or None for 0), var (C / groups,): each for `groups` channels; weight, bias (factors,) or None: channel c has
+    number c % factors. Grid: (ceil(C / BC) * ceil(R / BR) * ceil(L / BL),).
     """
     rr, rc, rl = tile_of(R, L, BR, BC, BL)
     channels = rc < C
     inside = (rr < R)[:, None, None] & channels[None, :, None] & (rl < L)[None, None, :]
-    middle = tl.load(mean + rc // groups, mask=channels, other=0.0).to(WIDE)
+    middle = mean_of(mean, rc // groups, channels, WIDE)
     factor = 1 / tl.sqrt(tl.load(var + rc // groups, mask=channels, other=1.0).to(WIDE) + eps.to(WIDE))
     if weight is not None:
         factor = factor * tl.load(weight + rc % factors, mask=channels, other=0.0).to(WIDE)
@@ -95,14 +95,14 @@ def gradient_sums(dy, x, mean, var, sums, R, C, L, sr, sc, groups, ROWS, eps: "f
                   WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr, BL: tl.constexpr):
     """sums (2, parts, C): of dy and of dy * normalised x over ROWS rows each.
 
-    dy, x (R, C, L), strides (sr, sc, 1); mean, var (C / groups,). Grid: (ceil(C / BC), parts).
+    dy, x (R, C, L), strides (sr, sc, 1); mean (or None for 0), var (C / groups,). Grid: (ceil(C / BC), parts).
     """
     rc = tl.program_id(0) * BC + tl.arange(0, BC)
     part = tl.program_id(1)
     first = part * ROWS
     last = tl.minimum(first + ROWS, R)
     channels = rc < C
-    middle = tl.load(mean + rc // groups, mask=channels, other=0.0).to(WIDE)
+    middle = mean_of(mean, rc // groups, channels, WIDE)
     rstd = 1 / tl.sqrt(tl.load(var + rc // groups, mask=channels, other=1.0).to(WIDE) + eps.to(WIDE))
     s = tl.zeros((BR, BC, BL), WIDE)
     q = tl.zeros((BR, BC, BL), WIDE)
@@ -266,11 +266,11 @@ def batch_norm_eval(input, mean, var, weight=None, bias=None, eps=1e-5):
     contract.batch_norm_eval.check(input, mean, var, weight, bias, eps)
     if has_rows(input):
         x, y, (weight, bias) = rows_of(input), new_with_rows(input), dense_all(weight, bias)
-        Rows(1, *x.shape, x).normalize(x, None, rows_of(y), dense(mean), dense(var), weight, bias, eps, False)
+        Rows(1, *x.shape, x).normalize(x, None, rows_of(y), *dense_all(mean, var), weight, bias, eps, False)
         return y
     x, layout = _blocked(input)
     y = cuda.empty(input.shape, input.dtype, input.device)
-    return applied(x, y, layout, dense(mean), dense(var), weight, bias, eps) if y.size else y
+    return applied(x, y, layout, *dense_all(mean, var), weight, bias, eps) if y.size else y
 
 
 @cuda.remembered
@@ -291,3 +291,21 @@ def batch_norm_train_grad(dy, dmean, dvar, input, weight, mean, var, eps):
     sums, factors = sums_of_gradient(g, x, layout, mean, var, eps)
     dweight, dbias = coefficients(sums, factors, var, dmean, dvar, weight, x.size // mean.size, eps, True)
     return combine(g, x, dx, layout, mean, factors), dweight, dbias
+
+
+@cuda.remembered
+def batch_norm_weight_grad(dy, input, mean, var, eps):
+    mean, var = dense_all(mean, var)
+    if not input.size:
+        dweight = cuda.empty(var.shape, contract.statistics_dtype(input.dtype), input.device)
+        cuda.fill_bytes(dweight)
+        return dweight
+    if has_rows(input):
+        x, g = rows_of(input), rows_of(dy)
+        rows = Rows(1, *x.shape, x)
+        sums, factors = rows.workspace()
+        rows.sums(g, x, mean, var, None, eps, sums)
+    else:
+        (x, layout), (g, _) = _blocked(input), _blocked(dy)
+        sums, factors = sums_of_gradient(g, x, layout, mean, var, eps)
+    return coefficients(sums, factors, var, None, None, None, x.size // var.size, eps, False)[0]

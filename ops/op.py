@@ -69,6 +69,7 @@ class Op:
     decompose: Any = None                     # the same thing said in other ops, for what records or has no kernel
     gpu: Callable | None = None               # launches its kernel on DeviceArrays, if that is not in <module>_gpu
     view: bool = False                        # may the output share memory with the first input?
+    idle: bool = False                        # may gradients of outputs that nobody used, but the first, be None?
     adds: bool = False                        # on the GPU its derivative takes the gradient as two summands (Both) too
     samples: Callable = lambda rng: {}        # rng -> {kind: [argument tuples]}, for the tests
     formula: Callable | None = None           # the scalar formula of an elementwise op
@@ -306,8 +307,8 @@ def spell(name: str, star: str | None, names: tuple[str, ...], fixed: int, optio
 def structured(rows: type) -> Op:
     """Class body -> Op: `forward` in NumPy, and for an input `x` its derivative `dx` written in ops.
 
-    Names in the body: forward, check, samples, view, outputs, reserve, decompose, gpu, dtypes, and either d<input> for
-    each differentiable input, or backward(dy, ..., wanted) with `differentiable = ("x", "weight")`.
+    Names in the body: forward, check, samples, view, outputs, idle, reserve, decompose, gpu, dtypes, and either
+    d<input> for each differentiable input, or backward(dy, ..., wanted) with `differentiable = ("x", "weight")`.
     """
     body = dict(vars(rows))
     forward = body["forward"]
@@ -316,8 +317,8 @@ def structured(rows: type) -> Op:
     forward.__doc__ = rows.__doc__
     options = {
         k: body[k]
-        for k in ("check", "samples", "view", "adds", "outputs", "reserve", "decompose", "gpu", "dtypes", "backward",
-                  "differentiable")
+        for k in ("check", "samples", "view", "idle", "adds", "outputs", "reserve", "decompose", "gpu", "dtypes",
+                  "backward", "differentiable")
         if k in body
     }
     return Op(rows.__name__, forward, derivatives, module=rows.__module__, **options)

@@ -80,6 +80,17 @@ def test_running_statistics_do_not_record(rng):
     assert not mean.requires_grad and x.grad is not None
 
 
+def test_gradients_of_some_outputs(rng):
+    """Of the mean alone, of the variance alone, of both: what nobody used adds nothing, and is no array of zeros."""
+    x = zoo.tensor(rng.normal(size=(6, 3, 4)), requires_grad=True)
+    _, mean, var = batch_norm_train(x, None, None, 1e-5)
+    centred = x.detach().numpy() - x.detach().numpy().mean((0, 2), keepdims=True)
+    for wanted, used in ((np.full(x.shape, 1 / 24), (mean,)), (centred / 12, (var,)),
+                         (1 / 24 + centred / 12, (mean, var))):
+        g, = zoo.autograd.grad([v.sum() for v in used], [x], retain_graph=True)
+        np.testing.assert_allclose(g.numpy(), np.broadcast_to(wanted, x.shape), atol=1e-12)
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("name, args, options", [
     ("instance_norm", (), {}), ("local_response_norm", (3,), {"alpha": 0.5}), ("group_norm", (2,), {}),

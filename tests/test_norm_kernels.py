@@ -210,3 +210,21 @@ def test_group_and_instance_norm_copy_no_image(rng):
         assert not {"flat", "tile"} & set(launches[3:])
         assert x.grad.stride() == y.stride() == x.stride()
         x.grad = None
+
+
+@pytest.mark.parametrize("training, backward", [
+    (True, ["gradient_of_rows", "coefficients_of_parts", "combine_rows"]),
+    (False, ["normalize_rows", "gradient_of_rows", "coefficients_of_parts", "fold"])])
+def test_launches_of_batch_norm_are_few(training, backward, rng):
+    """Three backward, and in evaluation what input, weight and bias need each; no zeros for statistics nobody used."""
+    x = zoo.from_numpy(rng.normal(size=(2, 16, 5, 4)).astype(np.float32)).to("cuda", memory_format=zoo.channels_last)
+    weight, bias, mean, var = (zoo.ones(16, device="cuda") for _ in range(4))
+    for leaf in (x, weight, bias):
+        leaf.requires_grad_()
+    launches = []
+    with record.listening(lambda kernel, grid, arguments: launches.append(kernel.function.__name__)):
+        y = zoo.nn.functional.batch_norm(x, *((None, None) if training else (mean, var)), weight, bias, training)
+        ahead = len(launches)
+        y.backward(y.detach())
+    assert launches[:ahead] == ["moments_of_rows", "merge_rows", "normalize_rows"][2 * (not training):]
+    assert launches[ahead:] == backward
