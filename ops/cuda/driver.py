@@ -104,9 +104,23 @@ def current_device() -> int:
     return state.device
 
 
-def set_device(device: int):
+def index(device: Any = None) -> int:
+    """The number of a device as torch's functions take it: None (the current one), a number, "cuda:1", a device."""
+    if device is None:
+        return state.device
+    if isinstance(device, int):
+        return device
+    from zoo.ops.device import device as parsed
+
+    found = parsed(device)
+    if found.type != "cuda":
+        raise ValueError(f"wants a cuda device, got {found}")
+    return state.device if found.index is None else found.index
+
+
+def set_device(device: Any):
     """Chooses the device on which this thread makes new arrays."""
-    device = int(device)
+    device = index(device)
     if not 0 <= device < device_count():
         raise RuntimeError(f"set_device: device {device} does not exist; there are {device_count()}")
     if not is_interpreting():
@@ -121,11 +135,11 @@ def attribute(name: str, device: int) -> int:
     return int(check(cuda().cuDeviceGetAttribute(key, check(cuda().cuDeviceGet(device)))))
 
 
-def get_device_capability(device: int | None = None) -> tuple[int, int]:
+def get_device_capability(device: Any = None) -> tuple[int, int]:
     """(major, minor) of the compute capability, such as (9, 0); the interpreter plays (9, 0)."""
     if is_interpreting():
         return 9, 0
-    device = state.device if device is None else device
+    device = index(device)
     return attribute("COMPUTE_CAPABILITY_MAJOR", device), attribute("COMPUTE_CAPABILITY_MINOR", device)
 
 
@@ -136,10 +150,10 @@ def multiprocessors(device: int | None = None) -> int:
     return attribute("MULTIPROCESSOR_COUNT", state.device if device is None else device)
 
 
-def get_device_name(device: int | None = None) -> str:
+def get_device_name(device: Any = None) -> str:
     """The GPU's name as the driver gives it."""
     if is_interpreting():
         return "Triton interpreter on host memory"
-    device = state.device if device is None else device
+    device = index(device)
     name = check(cuda().cuDeviceGetName(128, check(cuda().cuDeviceGet(device))))
     return name.split(b"\0")[0].decode()

@@ -4,9 +4,10 @@ import contextlib
 import sys
 import time
 from functools import cache
+from typing import Any
 
 from zoo.ops.cuda.capture import refuse
-from zoo.ops.cuda.driver import check, cuda, set_device, state, use
+from zoo.ops.cuda.driver import check, cuda, index, set_device, state, use
 from zoo.ops.cuda.mode import is_interpreting
 
 
@@ -17,7 +18,7 @@ class Stream:
     """
 
     def __init__(self, device: int | None = None, priority: int = 0):
-        self.device = state.device if device is None else int(device)
+        self.device = index(device)
         self.priority = priority
         self.handle = 0
         if not is_interpreting():
@@ -155,14 +156,14 @@ class Event:
 first_stream = cache(Stream)
 
 
-def default_stream(device: int | None = None) -> Stream:
+def default_stream(device: Any = None) -> Stream:
     """The stream on which everything runs that chose no other; not the legacy stream 0."""
-    return first_stream(state.device if device is None else device)
+    return first_stream(index(device))
 
 
-def current_stream(device: int | None = None) -> Stream:
+def current_stream(device: Any = None) -> Stream:
     """The stream on which this thread's work runs now."""
-    device = state.device if device is None else device
+    device = index(device)
     return state.streams.get(device) or first_stream(device)
 
 
@@ -199,20 +200,20 @@ def stream(chosen: Stream | None):
 
 
 @contextlib.contextmanager
-def device(index: int | None):
+def device(device: Any):
     """Inside, this thread makes new arrays on the given device; None changes nothing."""
     before = state.device
-    if index is not None:
-        set_device(index)
+    if device is not None:
+        set_device(device)
     try:
         yield
     finally:
         state.device = before
 
 
-def synchronize(index: int | None = None):
+def synchronize(device: Any = None):
     """Waits until the device has done all work of all streams."""
     refuse("waits for the GPU")
     if not is_interpreting():
-        use(state.device if index is None else index)
+        use(index(device))
         check(cuda().cuCtxSynchronize())

@@ -3,6 +3,17 @@ from typing import Any
 
 from zoo.autograd.random import manual_seed as manual_seed
 from zoo.cuda import amp as amp
+from zoo.cuda.properties import get_device_properties as get_device_properties
+from zoo.cuda.properties import get_rng_state as get_rng_state
+from zoo.cuda.properties import get_rng_state_all as get_rng_state_all
+from zoo.cuda.properties import init as init
+from zoo.cuda.properties import initial_seed as initial_seed
+from zoo.cuda.properties import is_bf16_supported as is_bf16_supported
+from zoo.cuda.properties import is_initialized as is_initialized
+from zoo.cuda.properties import is_tf32_supported as is_tf32_supported
+from zoo.cuda.properties import seed as seed
+from zoo.cuda.properties import set_rng_state as set_rng_state
+from zoo.cuda.properties import set_rng_state_all as set_rng_state_all
 from zoo.ops.cuda import CaptureError as CaptureError
 from zoo.ops.cuda import CudaError as CudaError
 from zoo.ops.cuda import CUDAGraph as CUDAGraph
@@ -40,7 +51,7 @@ from zoo.ops.cuda import set_stream as set_stream
 from zoo.ops.cuda import stream as stream
 from zoo.ops.cuda import synchronize as synchronize
 
-manual_seed_all = manual_seed
+manual_seed_all, seed_all = manual_seed, seed
 
 
 def graph(target: Any, pool: Any = None, stream: Any = None, capture_error_mode: str = "thread_local",
