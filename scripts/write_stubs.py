@@ -271,7 +271,7 @@ def face_extra() -> str:
     lines += [f"{name}: np.dtype[Any]" for name, value in sorted(vars(zoo).items())
               if isinstance(value, np.dtype) and not name.startswith("_")]
     lines += [f"{name}: _float" for name in ("e", "inf", "nan", "pi")]
-    lines += ["newaxis: None", "__version__: _str"]
+    lines.append("newaxis: None")
     lines += [f"from {kind.__module__} import {name} as {name}" for name, kind in autocast.FUNCTIONS.items()
               if isinstance(kind, type)]
     lines += [f"class {name}(Tensor): ..." for name in sorted(legacy.TYPES)]

@@ -51,6 +51,7 @@ from zoo.ops.memory_format import memory_format as memory_format
 from zoo.ops.memory_format import preserve_format as preserve_format
 from zoo.ops.threads import get_num_threads as get_num_threads
 from zoo.ops.threads import set_num_threads as set_num_threads
+from zoo.version import __version__ as __version__
 
 if _TYPE_CHECKING:
     from zoo import accelerator as accelerator
@@ -72,6 +73,7 @@ if _TYPE_CHECKING:
     from zoo import special as special
     from zoo import testing as testing
     from zoo import utils as utils
+    from zoo import version as version
     from zoo.func.batch import vmap as vmap
     from zoo.jit import compile as compile
     from zoo.serialization import load as load
@@ -79,7 +81,8 @@ if _TYPE_CHECKING:
 
 # What is loaded when it is first asked for: `import zoo` alone stays quick.
 _MODULES = ("accelerator", "amp", "backends", "checkpoint", "cuda", "data", "distributions", "func", "hub", "jit",
-            "linalg", "models", "nn", "optim", "random", "serialization", "special", "testing", "utils")
+            "linalg", "models", "nn", "optim", "random", "serialization", "special", "testing", "utils",
+            "version")
 _LATE = {"compile": "zoo.jit", "load": "zoo.serialization", "save": "zoo.serialization", "vmap": "zoo.func"}
 
 for _face in _methods.faces():
@@ -158,5 +161,3 @@ def result_type(tensor1, tensor2):
     """The dtype of an operation on two tensors or numbers."""
     return _dtypes.result_type(*(getattr(x, "array", x) for x in (tensor1, tensor2)))
 
-
-__version__ = "0.1.0"

@@ -27,6 +27,7 @@ from zoo.ops.memory_format import channels_last_3d as channels_last_3d
 from zoo.ops.memory_format import contiguous_format as contiguous_format
 from zoo.ops.memory_format import memory_format as memory_format
 from zoo.ops.memory_format import preserve_format as preserve_format
+from zoo.version import __version__ as __version__
 from zoo import accelerator as accelerator
 from zoo import amp as amp
 from zoo import backends as backends
@@ -46,6 +47,7 @@ from zoo import serialization as serialization
 from zoo import special as special
 from zoo import testing as testing
 from zoo import utils as utils
+from zoo import version as version
 bfloat16: np.dtype[Any]
 bool: np.dtype[Any]
 complex128: np.dtype[Any]
@@ -72,7 +74,6 @@ inf: _float
 nan: _float
 pi: _float
 newaxis: None
-__version__: _str
 from zoo.autograd.autocast import autocast as autocast
 class BFloat16Tensor(Tensor): ...
 class BoolTensor(Tensor): ...

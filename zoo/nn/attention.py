@@ -1,5 +1,8 @@
-"""Multi-head attention."""
+"""Multi-head attention; torch.nn.attention's choice of a kernel, of which there is one."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
 from typing import Any
 
 from zoo.autograd.creation import empty
@@ -102,3 +105,34 @@ class MultiheadAttention(Module):
             key_padding_mask, need_weights, attn_mask, separate is not None, *(separate or (None,) * 3),
             average_attn_weights=average_attn_weights, is_causal=is_causal)
         return y.transpose(0, 1) if self.batch_first and y.ndim == 3 else y, weights
+
+
+class SDPBackend(IntEnum):
+    """torch's names of ways to compute attention."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextmanager
+def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
+    """Taken from scripts written for torch: attention has one kernel on each device, whatever is asked for.
+
+    Raises:
+        TypeError: no SDPBackend, nor a list of them.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.nn.attention import SDPBackend, sdpa_kernel
+        >>> with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        ...     zoo.nn.functional.scaled_dot_product_attention(*[zoo.ones(1, 2, 3, 4)] * 3).shape
+        (1, 2, 3, 4)
+    """
+    asked = [backends] if isinstance(backends, SDPBackend) else backends
+    if not isinstance(asked, (list, tuple)) or not all(isinstance(b, SDPBackend) for b in asked):
+        raise TypeError(f"sdpa_kernel: wants an SDPBackend or a list of them, got {backends!r}")
+    yield
