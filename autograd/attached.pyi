@@ -1296,7 +1296,7 @@ class Attached:
         """Integers in [low, high), by default all that the dtype holds exactly."""
         ...
     def ravel(self) -> Tensor:
-        """All elements in one dim; a view if input is contiguous."""
+        """All elements in one dim; a view if input is contiguous, else a copy."""
         ...
     def reciprocal(self, *, out: Any = None) -> Tensor:
         """1 / x."""

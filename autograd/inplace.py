@@ -291,6 +291,7 @@ def reshaped_in_place(name: str, function):
         alias.clock = self.clock
         out = function(alias, *args, **options)
         self.array = out.array
+        self.clock[0] = tick()                           # what was saved of self has another shape now
         if self.node is not None:
             self.node = out.node
         if isinstance(self, View) and isinstance(out, View):

@@ -269,3 +269,27 @@ def test_scattering_bools_and_scattering_nothing():
 def test_what_is_no_tensor_is_named(call, grad):
     with pytest.raises(TypeError, match="wants (a )?tensors?"):
         call(zoo.ones(2, 2, requires_grad=grad))
+
+
+@pytest.mark.parametrize("copy", [
+    lambda x: x.repeat(3, 1), lambda x: x.repeat(1, 1), lambda x: x.tile(2, 1), lambda x: x[0, 0].repeat(2),
+    lambda x: x[0, 0].median(0).values, lambda x: x[0, 0].mode().values, lambda x: zoo.diff(x, n=0),
+    lambda x: x[:, ::2].ravel(), lambda x: F.pixel_shuffle(x.reshape(4, 1, 1)[:4], 2),
+    lambda x: F.channel_shuffle(x.reshape(1, 4, 1), 1)], ids=str)
+def test_a_copy_shares_no_memory(copy):
+    x = zoo.tensor([[1.0, 2.0, 3.0, 4.0]])
+    y = copy(x)
+    before = y.tolist()
+    x.add_(10)
+    assert y.tolist() == before
+    y.add_(1)
+    assert x.tolist() == [[11, 12, 13, 14]]
+
+
+def test_what_was_transposed_in_place_is_not_what_was_saved():
+    x, w = zoo.ones(2, 2, requires_grad=True), zoo.ones(2, 2, requires_grad=True)
+    y = x * zoo.tensor([[1.0, 2.0], [3.0, 4.0]])
+    z = y * w
+    y.t_()
+    with pytest.raises(RuntimeError, match="in place"):
+        z.sum().backward()

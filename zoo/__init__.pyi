@@ -375,7 +375,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
     """The product of one or more matrices in the cheapest order."""
     ...
 def channel_shuffle(input: Tensor, groups: _int) -> Tensor:
-    """(N, g k, ...) -> the channels of the g groups taken in turn (arXiv 1707.01083)."""
+    """Takes channels in turn from each of `groups` runs of them: (N, g * c, ...) -> the same shape."""
     ...
 def cholesky(A: Any, upper: _bool = False, out: Any = None) -> Tensor:
     """The lower triangular L with L L' = A, of symmetric positive definite (..., n, n); upper gives L'."""
@@ -1335,10 +1335,10 @@ def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor:
     """torch's old name of linalg.pinv, with rtol = rcond."""
     ...
 def pixel_shuffle(input: Tensor, upscale_factor: Any) -> Tensor:
-    """(..., C r r, H, W) -> (..., C, H r, W r): channels become r x r pixels (arXiv 1609.05158)."""
+    """Channels become pixels: (..., C * r * r, H, W) -> (..., C, H * r, W * r) with r = upscale_factor."""
     ...
 def pixel_unshuffle(input: Tensor, downscale_factor: Any) -> Tensor:
-    """(..., C, H r, W r) -> (..., C r r, H, W): the inverse of pixel_shuffle."""
+    """Pixels become channels: (..., C, H * r, W * r) -> (..., C * r * r, H, W) with r = downscale_factor."""
     ...
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: _bool = True, full: _bool = False, size_average: _bool | None = None,
@@ -1431,7 +1431,7 @@ def randperm(
     """A random order of 0 ... n - 1: the sorting permutation of n random 62-bit integers."""
     ...
 def ravel(input: Tensor) -> Tensor:
-    """All elements in one dim; a view if input is contiguous."""
+    """All elements in one dim; a view if input is contiguous, else a copy."""
     ...
 def real(input: Tensor) -> Tensor:
     """The real part: of a real tensor, itself. Raises DtypeError for complex ones."""

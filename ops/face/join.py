@@ -11,7 +11,7 @@ from zoo.ops.face.shape import EVERY, atleast_1d, atleast_2d, atleast_3d, number
 from zoo.ops.index import index as index_op
 from zoo.ops.join import cat as cat_op
 from zoo.ops.op import OPS, into
-from zoo.ops.shape import basic_index, expand, permute, reshape
+from zoo.ops.shape import basic_index, clone, expand, reshape
 from zoo.ops.shape import constant_pad_nd as constant_pad_op
 from zoo.ops.shape import diagonal as diagonal_op
 from zoo.ops.shape import flip as flip_op
@@ -190,7 +190,7 @@ def repeat(self, *repeats):
     shape = (1,) * extra + tuple(self.shape)
     pairs = [n for pair in zip(times, shape, strict=True) for n in pair]
     x = reshape(self, tuple(n for s in shape for n in (1, s)))
-    return reshape(expand(x, tuple(pairs)), tuple(t * s for t, s in zip(times, shape, strict=True)))
+    return reshape(clone(expand(x, tuple(pairs))), tuple(t * s for t, s in zip(times, shape, strict=True)))
 
 
 def tile(input, *dims_, dims=None):
@@ -397,52 +397,10 @@ def pad(input, pad, mode="constant", value=None):
 
 # -- images
 
-def pixel_shuffle(input, upscale_factor):
-    """(..., C r r, H, W) -> (..., C, H r, W r): channels become r x r pixels (arXiv 1609.05158).
-
-    >>> import zoo
-    >>> zoo.nn.functional.pixel_shuffle(zoo.ones(1, 4, 2, 3), 2).shape
-    (1, 1, 4, 6)
-    """
-    *lead, c, h, w = image_shape("pixel_shuffle", input)
-    r = upscale_factor
-    if r <= 0 or c % (r * r):
-        raise ArgumentError(f"pixel_shuffle: wants channels divisible by {r} squared, got shape {tuple(input.shape)}")
-    x, n = reshape(input, (*lead, c // (r * r), r, r, h, w)), len(lead)
-    return reshape(permute(x, (*range(n), n, n + 3, n + 1, n + 4, n + 2)), (*lead, c // (r * r), h * r, w * r))
-
-
-def pixel_unshuffle(input, downscale_factor):
-    """(..., C, H r, W r) -> (..., C r r, H, W): the inverse of pixel_shuffle."""
-    *lead, c, h, w = image_shape("pixel_unshuffle", input)
-    r = downscale_factor
-    if r <= 0 or h % r or w % r:
-        raise ArgumentError(f"pixel_unshuffle: wants height and width divisible by {r}, got shape {tuple(input.shape)}")
-    x, n = reshape(input, (*lead, c, h // r, r, w // r, r)), len(lead)
-    return reshape(permute(x, (*range(n), n, n + 2, n + 4, n + 1, n + 3)), (*lead, c * r * r, h // r, w // r))
-
-
-def image_shape(name, input) -> tuple:
-    if len(input.shape) < 3:
-        raise ShapeError(f"{name}: wants at least 3 dims, got shape {tuple(input.shape)}")
-    return tuple(input.shape)
-
-
-def channel_shuffle(input, groups):
-    """(N, g k, ...) -> the channels of the g groups taken in turn (arXiv 1707.01083)."""
-    if len(input.shape) < 3 or groups <= 0 or input.shape[1] % groups:
-        raise ShapeError("channel_shuffle: wants channels divisible by groups, "
-                         f"got shape {tuple(input.shape)} and {groups}")
-    n, c, *rest = input.shape
-    x = transpose(reshape(input, (n, groups, c // groups, *rest)), 1, 2)
-    return reshape(x, (n, c, *rest))
-
-
 concat = concatenate = cat
 row_stack = vstack
 METHODS = ("flip", "fliplr", "flipud", "repeat_interleave", "roll", "rot90", "tile", "trace", "tril", "triu", "repeat")
-FUNCTIONS = (*METHODS[:-1], "block_diag", "cartesian_prod", "cat", "channel_shuffle", "column_stack", "combinations",
-             "concat", "concatenate", "constant_pad_nd", "dstack", "hstack", "meshgrid", "pixel_shuffle",
-             "pixel_unshuffle", "row_stack", "stack", "vstack")
-NN_FUNCTIONS = ("channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle")
+FUNCTIONS = (*METHODS[:-1], "block_diag", "cartesian_prod", "cat", "column_stack", "combinations", "concat",
+             "concatenate", "constant_pad_nd", "dstack", "hstack", "meshgrid", "row_stack", "stack", "vstack")
+NN_FUNCTIONS = ("pad",)
 INPLACE = ("tril", "triu")

@@ -4,7 +4,7 @@ from math import prod
 from zoo.ops.errors import ArgumentError, ShapeError
 from zoo.ops.index import scatter
 from zoo.ops.pool import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool, tap_indices
-from zoo.ops.shape import filled, permute, reshape
+from zoo.ops.shape import clone, filled, permute, reshape
 from zoo.ops.window import ints
 
 FUNCTIONS = ("max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "avg_pool1d", "adaptive_avg_pool1d",
@@ -400,7 +400,7 @@ def pixel_shuffle(input, upscale_factor):
         raise ShapeError(f"pixel_shuffle: wants a multiple of {r * r} channels, got shape {tuple(input.shape)}")
     n, c = len(lead), c // (r * r)
     y = permute(reshape(input, (*lead, c, r, r, h, w)), (*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    return reshape(y, (*lead, c, h * r, w * r))
+    return reshape(clone(y), (*lead, c, h * r, w * r))
 
 
 def pixel_unshuffle(input, downscale_factor):
@@ -421,7 +421,7 @@ def pixel_unshuffle(input, downscale_factor):
         raise ShapeError(f"pixel_unshuffle: wants multiples of {r} as height and width, got {tuple(input.shape)}")
     n = len(lead)
     y = permute(reshape(input, (*lead, c, h // r, r, w // r, r)), (*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    return reshape(y, (*lead, c * r * r, h // r, w // r))
+    return reshape(clone(y), (*lead, c * r * r, h // r, w // r))
 
 
 def check_pixels(op: str, input, factor) -> int:
@@ -450,4 +450,4 @@ def channel_shuffle(input, groups):
     if c % g:
         raise ShapeError(f"channel_shuffle: wants a multiple of {g} channels, got shape {tuple(input.shape)}")
     y = permute(reshape(input, (n, g, c // g, *spatial)), (0, 2, 1, *range(3, 3 + len(spatial))))
-    return reshape(y, tuple(input.shape))
+    return reshape(clone(y), tuple(input.shape))

@@ -12,7 +12,7 @@ from zoo.ops.face.shape import EVERY, movedim, ravel
 from zoo.ops.index import flat_nonzero, index_put
 from zoo.ops.index import index as index_op
 from zoo.ops.op import OPS, into
-from zoo.ops.shape import basic_index, cast, filled, reshape
+from zoo.ops.shape import basic_index, cast, clone, filled, reshape
 
 
 def detached(x):
@@ -125,7 +125,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None, *, out=None):
     if not len(input.shape) or n < 0:
         raise ArgumentError(f"diff: wants at least 1 dim and n >= 0, got shape {tuple(input.shape)} and n {n}")
     d = wrap("diff", dim, len(input.shape))
-    y = cat([x for x in (prepend, input, append) if x is not None], d) if n else input
+    y = cat([x for x in (prepend, input, append) if x is not None], d) if n else clone(input)
     for _ in range(min(n, y.shape[d])):
         later = basic_index(y, (EVERY,) * d + (slice(1, None),))
         earlier = basic_index(y, (EVERY,) * d + (slice(0, max(y.shape[d] - 1, 0)),))

@@ -285,8 +285,8 @@ def unflatten(input, dim, sizes):
 
 
 def ravel(input):
-    """All elements in one dim; a view if input is contiguous."""
-    return reshape_op(input, (-1,)) if prod(input.shape) else reshape_op(input, (0,))
+    """All elements in one dim; a view if input is contiguous, else a copy."""
+    return reshape_op(contiguous_op(input), (prod(input.shape),))
 
 
 def atleast_1d(*tensors):

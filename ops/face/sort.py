@@ -75,7 +75,7 @@ def pick(name, input, dim, keepdim, place):
     """(values, indices) of the elements that stand at `place(values in order, d)` along dim."""
     d = wrap(name, dim, len(input.shape))
     if not input.shape:
-        return input, cast(filled_zero(input), int64)
+        return OPS["clone"](input), cast(filled_zero(input), int64)
     if not input.shape[d]:
         raise DimError(f"{name}: wants at least one element along dim {dim}, got shape {tuple(input.shape)}")
     values, indices = ops.sort(input, d, False, True)
