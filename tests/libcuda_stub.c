@@ -19,6 +19,7 @@ enum { MULTIPROCESSORS = 132, BLOCK_SHARED = 232448, SM_SHARED = 233472, REGISTE
 static CUcontext current = 0;
 static size_t held = 0, high = 0;
 static uintptr_t handles = 0x5000;
+static int trimmed = 0;
 unsigned long stub_launches = 0;  // what was launched, recorded launches too
 
 // A stream capture of this thread: what is unsafe meanwhile fails, unless it was declared relaxed
@@ -69,7 +70,8 @@ CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d) {
 }
 CUresult cuGetErrorString(CUresult e, const char **s) {
   static __thread char text[40];
-  snprintf(text, sizeof text, "error %d of the stub", (int)e);
+  if (e == CUDA_ERROR_OUT_OF_MEMORY) snprintf(text, sizeof text, "out of memory");
+  else snprintf(text, sizeof text, "error %d of the stub", (int)e);
   *s = text;
   return 0;
 }
@@ -97,6 +99,7 @@ static int resident(const Kernel *k, unsigned threads, unsigned shared) {  // pr
   return by_registers < most ? by_registers : most;
 }
 CUresult cuModuleLoadData(CUmodule *m, const void *image) {
+  if (getenv("STUB_FULL") && !trimmed) return CUDA_ERROR_OUT_OF_MEMORY;  // the pool holds all, until it is trimmed
   note("module");
   Kernel *k = calloc(1, sizeof *k);
   k->dynamic = 49152;
@@ -124,7 +127,16 @@ CUresult cuFuncSetCacheConfig(CUfunction f, CUfunc_cache c) { return 0; }
 CUresult cuCtxGetLimit(size_t *v, CUlimit l) { *v = 0; return 0; }
 CUresult cuCtxSetLimit(CUlimit l, size_t v) { return 0; }
 CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction f, const CUlaunchConfig *c) { *n = 1; return 0; }
-CUresult cuPointerGetAttribute(void *out, CUpointer_attribute a, CUdeviceptr p) { note("pointer attribute"); *(CUdeviceptr *)out = p; return 0; }
+CUresult cuPointerGetAttribute(void *out, CUpointer_attribute a, CUdeviceptr p) {
+  if (a == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {  // of host memory: page-locked by another library, if the test says so
+    const char *locked = getenv("STUB_LOCKED");
+    *(unsigned *)out = CU_MEMORYTYPE_HOST;
+    return locked ? 0 : CUDA_ERROR_INVALID_VALUE;
+  }
+  note("pointer attribute");
+  *(CUdeviceptr *)out = p;
+  return 0;
+}
 CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus *c) { *c = 0; return 0; }
 CUresult cuTensorMapEncodeTiled(CUtensorMap *t, CUtensorMapDataType d, cuuint32_t r, void *g, const cuuint64_t *n, const cuuint64_t *s, const cuuint32_t *b, const cuuint32_t *e, CUtensorMapInterleave i, CUtensorMapSwizzle w, CUtensorMapL2promotion l, CUtensorMapFloatOOBfill f) { return 0; }
 
@@ -200,7 +212,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool p, CUmemPool_attribute a, void *v) {
   *(unsigned long *)v = a == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? high : held;
   return 0;
 }
-CUresult cuMemPoolTrimTo(CUmemoryPool p, size_t n) { note("trim %lu", (unsigned long)n); return 0; }
+CUresult cuMemPoolTrimTo(CUmemoryPool p, size_t n) { trimmed = 1; note("trim %lu", (unsigned long)n); return 0; }
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total) { *available = 12345; *total = 67890; return 0; }
 CUresult cuMemAllocAsync(CUdeviceptr *p, size_t n, CUstream s) {
   const char *limit = getenv("STUB_LIMIT");

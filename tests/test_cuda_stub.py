@@ -163,6 +163,8 @@ print(cuda.mem_get_info())
     assert mine == [
         f"alloc 400 stream={first}",
         f"alloc 800 stream={side}",
+        f"record {first}",
+        f"wait {side}",
         f"free 800 stream={side}",
         "-- view is left",
         f"record {side}",
@@ -246,7 +248,7 @@ else:
     printed, log = run(stub, tmp_path, body)
     s = printed.strip().removeprefix("0x")
     assert f"stream {s} flags=1" in log, "non-blocking"
-    assert of(log, "event") == ["event flags=0", "event flags=1", "event flags=2"] + ["event flags=2"]
+    assert of(log, "event") == ["event flags=0", "event flags=1", "event flags=2"] + ["event flags=2"] * 2
     first, second = of(log, "launch")
     assert f"stream={s}" in first and f"stream={s}" not in second
     assert len(of(log, "module")) == 1, "device 0 again: nothing is compiled or loaded anew"

@@ -5,11 +5,13 @@ import ctypes
 import numpy as np
 
 from zoo.ops.cuda.array import DeviceArray, contiguous_strides
+from zoo.ops.cuda.driver import is_over, state
 from zoo.ops.cuda.mode import is_interpreting
 
 CPU, CUDA, PINNED, MANAGED = 1, 2, 3, 13
 CODES = {"i": 0, "u": 1, "f": 2, "b": 6, "c": 5}  # numpy kind -> DLDataTypeCode; bfloat16 is 4
 READ_ONLY = 1
+LEGACY = 1  # the handle of the legacy default stream
 
 
 class DLTensor(ctypes.Structure):
@@ -69,7 +71,10 @@ exported: dict[int, tuple] = {}  # address of a struct handed out -> what must l
 
 @Deleter
 def release(address):
-    exported.pop(address, None)
+    """The consumer has let go of the memory: when that is freed, the consumer's stream may still be at work there."""
+    kept = exported.pop(address, None)
+    if kept is not None and kept[-1] is not None and not is_over():
+        kept[-2].record_stream(kept[-1])
 
 
 @ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
@@ -101,8 +106,15 @@ def export(x: DeviceArray, stream=None, max_version=None, dl_device=None, copy=N
     if versioned:
         managed.major, managed.minor = 1, 0
     address = ctypes.addressof(managed)
-    exported[address] = managed, shape, strides, x.owner
+    exported[address] = managed, shape, strides, x.owner, None if is_interpreting() else consumer(x, stream)
     return new_capsule(address, name, ctypes.cast(destroy, ctypes.c_void_p))
+
+
+def consumer(x: DeviceArray, stream):
+    """The stream on which a consumer works; the legacy default stream if it does not say."""
+    from zoo.ops.cuda.streams import ExternalStream
+
+    return ExternalStream(LEGACY if stream in (None, -1) else stream, x.device)
 
 
 def order_streams(x: DeviceArray, stream):
@@ -121,12 +133,16 @@ def order_streams(x: DeviceArray, stream):
 
 
 class Borrowed:
-    """Memory of another library, given back when the last array on it is gone."""
+    """Memory of another library, given back when the last array on it is gone and our work on it is done.
 
-    __slots__ = ("block", "device", "managed", "nbytes", "pointer", "stream")
+    The host waits for that: the other library may use the memory anew at once, on streams that we do not know.
+    """
 
-    def __init__(self, managed, pointer, nbytes, device, stream):
-        self.managed, self.pointer, self.nbytes, self.device, self.stream = managed, pointer, nbytes, device, stream
+    __slots__ = ("block", "device", "managed", "nbytes", "pointer", "users")
+
+    def __init__(self, managed, pointer, nbytes, device):
+        self.managed, self.pointer, self.nbytes, self.device = managed, pointer, nbytes, device
+        self.users = ()
         if is_interpreting():
             self.block = (ctypes.c_uint8 * nbytes).from_address(pointer)
 
@@ -134,9 +150,24 @@ class Borrowed:
         """The NumPy view of the same bytes; only in the interpreter."""
         return np.ndarray(shape, dtype, self.block, pointer - self.pointer, strides)
 
+    def record_stream(self, stream):
+        """Another stream works on this memory, too."""
+        self.users = (*self.users, stream)
+
     def __del__(self):
-        if self.managed.deleter:
-            self.managed.deleter(ctypes.addressof(self.managed))
+        if not self.managed.deleter:
+            return
+        if not is_interpreting():
+            if is_over():
+                return
+            if state.graph is not None:  # what is captured may use it: it goes with the graph
+                state.graph.kept.append(Borrowed(self.managed, self.pointer, self.nbytes, self.device))
+                return
+            from zoo.ops.cuda.streams import current_stream
+
+            for stream in {current_stream(self.device), *self.users}:
+                stream.synchronize()
+        self.managed.deleter(ctypes.addressof(self.managed))
 
 
 def from_dlpack(source) -> DeviceArray:
@@ -168,7 +199,7 @@ def from_dlpack(source) -> DeviceArray:
     high = sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if s > 0 and n)
     pointer = (t.data or 0) + t.byte_offset
     nbytes = (high - low + 1) * dtype.itemsize if 0 not in shape else 0
-    owner = Borrowed(managed, pointer + low * dtype.itemsize, nbytes, index, None)
+    owner = Borrowed(managed, pointer + low * dtype.itemsize, nbytes, index)
     return DeviceArray(pointer, shape, strides, dtype, owner, index)
 
 

@@ -1,5 +1,7 @@
 """The CUDA driver: contexts, devices and errors. Everything else in this package goes through here."""
 
+import os
+import sys
 import threading
 from functools import cache
 from typing import Any
@@ -31,11 +33,14 @@ class State(threading.local):
 
 
 state = State()
+forked = False  # is this the child of a process that had initialised CUDA? Its contexts do not work here
 
 
 @cache
 def cuda():
     """The module `cuda.bindings.driver`, initialised. Raises a one-line RuntimeError where there is no GPU."""
+    if forked:
+        raise RuntimeError("no CUDA GPU: it was in use when this process was forked; start processes by spawn")
     try:
         from cuda.bindings import driver
     except ImportError:
@@ -49,6 +54,22 @@ def cuda():
     if not driver.cuDeviceGetCount()[1]:
         raise RuntimeError("no CUDA GPU: the driver counts 0 devices")
     return driver
+
+
+def after_fork():
+    """In the child: what it inherited on the GPU is its parent's, who frees it."""
+    global forked
+    forked = forked or cuda.cache_info().currsize > 0
+    cuda.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=after_fork)
+
+
+def is_over(finalizing=sys.is_finalizing) -> bool:
+    """Is there nothing to give back any more? At the end of the process, and in a forked one."""
+    return forked or finalizing()
 
 
 def check(result):

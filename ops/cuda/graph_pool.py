@@ -14,6 +14,7 @@ from zoo.ops.cuda.capture import outside
 from zoo.ops.cuda.driver import state
 from zoo.ops.cuda.ledger import live
 from zoo.ops.cuda.memory import HostMemory, real_memory
+from zoo.ops.cuda.streams import Stream
 
 STEP = 512  # sizes are rounded up to a multiple, so that blocks of nearly one size serve for each other
 
@@ -24,7 +25,13 @@ class GraphPool:
     def __init__(self):
         self.free: dict[tuple[int, bool], list[tuple[int, object]]] = {}  # (device, replays write it) -> (bytes, block)
         self.written: set[int] = set()  # addresses that replays write: what is no part of a graph must not lie there
+        self.ran_on: set[Stream] = set()  # where graphs were replayed that are gone now
         self.allocated = 0
+
+    def __del__(self):
+        for _, block in (pair for free in self.free.values() for pair in free):
+            for stream in self.ran_on:
+                block.record_stream(stream)
 
     def take(self, nbytes: int, device: int):
         """The smallest free block that is not more than twice as large as needed, or a new one."""

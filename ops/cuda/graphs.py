@@ -7,14 +7,13 @@ are kept and run again, so that a captured step gives the same numbers with and 
 
 import contextlib
 import gc
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from zoo.ops.cuda import streams
 from zoo.ops.cuda.array import DeviceArray
 from zoo.ops.cuda.capture import Numbers, RandomStream
-from zoo.ops.cuda.driver import CudaError, check, cuda, state, use
+from zoo.ops.cuda.driver import CudaError, check, cuda, is_over, state, use
 from zoo.ops.cuda.graph_pool import GraphPool
 from zoo.ops.cuda.mode import is_interpreting
 from zoo.ops.cuda.streams import Stream, current_stream
@@ -42,7 +41,8 @@ class CUDAGraph:
         self.steps: list[Callable] = []  # in the interpreter: what to call
         self.captured = False
         self.memory: GraphPool | None = None
-        self.deferred: list[tuple[int, int]] = []  # memory from before the capture that was let go inside it
+        # memory from before the capture that was let go inside it: address, its stream, others that worked on it
+        self.deferred: list[tuple[int, Stream, tuple[Stream, ...]]] = []
         self.kept: list[Any] = []  # what recorded copies read
         self.numbers: list[Numbers] = []
         self.leaves: dict[Any, Any] = {}  # tensors that got a gradient, and which they had before
@@ -156,14 +156,15 @@ class CUDAGraph:
         if self.executable is not None:
             use(self.device)
             cuda().cuGraphExecDestroy(self.executable)
-            for s in self.ran_on:  # what is freed now may still be at work there
-                current_stream(self.device).wait_stream(s)
-            for pointer, handle in self.deferred:
-                cuda().cuMemFreeAsync(pointer, handle)
+            from zoo.ops.cuda.pool import free
+
+            self.memory.ran_on |= self.ran_on  # what is freed now or later may still be at work there
+            for pointer, stream, users in self.deferred:
+                free(pointer, stream, self.ran_on.union(users))
         self.clear()
 
     def __del__(self):
-        if getattr(self, "executable", None) is not None and not sys.is_finalizing():
+        if getattr(self, "executable", None) is not None and not is_over():
             self.reset()
 
 

@@ -195,11 +195,23 @@ class Kernel:
             triton_driver.install()
             found = self.warm(arguments)
             try:
-                return triton_driver.direct(found)
+                return self.loaded(found)
             except RuntimeError:
                 raise
             except Exception as e:  # triton's OutOfResources derives from Exception alone
                 raise RuntimeError(f"{self.function.__name__}: {e}") from e
+
+    def loaded(self, found) -> tuple:
+        """What `triton_driver.direct` gives; a second try, if the memory pool had taken what a module needs."""
+        from zoo.ops.cuda import pool, triton_driver
+
+        try:
+            return triton_driver.direct(found)
+        except RuntimeError as e:
+            if "out of memory" not in str(e).lower().replace("_", " "):
+                raise
+        pool.make_room(triton_driver.current_context())
+        return triton_driver.direct(found)
 
     def warm(self, arguments):
         """Triton's CompiledKernel for the active driver's target, not launched."""

@@ -1,15 +1,15 @@
 """GPU memory from the driver's stream-ordered pool, and copies."""
 
-import sys
 from collections import deque
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
 
 from zoo.ops.cuda import ledger
-from zoo.ops.cuda.driver import CudaError, check, cuda, failure, state, use
+from zoo.ops.cuda.driver import CudaError, check, cuda, failure, is_over, state, use
 from zoo.ops.cuda.ledger import accounts, live
-from zoo.ops.cuda.streams import Event, activate, current_stream
+from zoo.ops.cuda.streams import Event, Stream, activate, current_stream
 
 with_pool: set[int] = set()
 
@@ -27,7 +27,11 @@ def pool(device: int):
 
 
 class DeviceMemory:
-    """A block of GPU memory; freed in the order of the stream on which it was allocated."""
+    """A block of GPU memory; freed in the order of the stream on which it was allocated.
+
+    That stream waits for the one that is current when the last array goes: a backward pass reads what a forward pass
+    on another stream has left.
+    """
 
     __slots__ = ("device", "nbytes", "pointer", "stream", "users")
 
@@ -47,26 +51,33 @@ class DeviceMemory:
 
     def record_stream(self, stream):
         """Another stream works on this memory: when it is freed, wait for what that stream had to do by then."""
-        if stream.handle != self.stream.handle:
+        if stream not in (self.stream, *self.users):
             self.users = (*self.users, stream)
 
     def __del__(self):
-        if not self.pointer or sys.is_finalizing():
+        if not self.pointer or is_over():
             return
         live.pop(self.pointer, None)
         accounts[self.device].remove(self.nbytes)
         before = state.context
-        if self.device not in state.active:
-            use(self.device)
-        for stream in self.users:
-            self.stream.wait_stream(stream)
+        here = state.active.get(self.device) or activate(self.device)
         if state.graph is not None:
             # What was captured before may use it: it is freed with the graph.
-            state.graph.deferred.append((self.pointer, self.stream.handle))
+            state.graph.deferred.append((self.pointer, self.stream, self.users))
+        elif here is self.stream and not self.users:
+            cuda().cuMemFreeAsync(self.pointer, here.handle)
         else:
-            cuda().cuMemFreeAsync(self.pointer, self.stream.handle)
+            free(self.pointer, self.stream, (*self.users, here))
         if before not in (None, self.device):
             use(before)  # the collector may come between a launch and what was looked up for it
+
+
+def free(pointer: int, stream: Stream, users: Iterable[Stream]):
+    """Frees memory of a stream when it and the others are done with what they have to do now."""
+    for user in users:
+        if user != stream:
+            stream.wait_stream(user)
+    cuda().cuMemFreeAsync(pointer, stream.handle)
 
 
 def allocate_after_trim(code, nbytes, stream):
@@ -75,13 +86,19 @@ def allocate_after_trim(code, nbytes, stream):
     if code != cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
         raise failure(code)
     ledger.accounts[stream.device].retries += 1
-    stream.synchronize()
-    empty_cache(stream.device)
+    make_room(stream.device)
     code, pointer = cu.cuMemAllocAsync(max(nbytes, 1), stream.handle)
     if code:
         free, total = check(cu.cuMemGetInfo())
         raise ledger.out_of_memory(nbytes, stream.device, int(free), int(total))
     return pointer
+
+
+def make_room(device: int):
+    """Gives back to the system all that nobody uses, also what other streams are about to free."""
+    use(device)
+    check(cuda().cuCtxSynchronize())
+    empty_cache(device)
 
 
 on_their_way: deque[tuple[Event, np.ndarray]] = deque()  # what copies read now
@@ -95,7 +112,7 @@ def copy_to_device(x, array: np.ndarray, non_blocking: bool = False):
     use(x.device)
     stream = current_stream(x.device)
     check(cuda().cuMemcpyHtoDAsync(x.pointer, array.ctypes.data, array.nbytes, stream.handle))
-    if not is_pinned(array):
+    if not is_page_locked(array):
         return  # pageable memory was staged before the call returned, pinned memory is still being read
     if non_blocking:
         while on_their_way and on_their_way[0][0].query():
@@ -119,7 +136,8 @@ def copy_on_device(target, source):
         block = np.empty(source.nbytes, np.uint8)
         copy_to_host(block, source)
         use(target.device)
-        check(cuda().cuMemcpyHtoDAsync(target.pointer, block.ctypes.data, block.nbytes, current_stream().handle))
+        handle = current_stream(target.device).handle
+        check(cuda().cuMemcpyHtoDAsync(target.pointer, block.ctypes.data, block.nbytes, handle))
         return
     use(target.device)
     handle = current_stream(target.device).handle
@@ -149,7 +167,7 @@ class PinnedMemory:
         }
 
     def __del__(self):
-        if PinnedMemory.live.pop(getattr(self, "pointer", 0), None) is not None and not sys.is_finalizing():
+        if PinnedMemory.live.pop(getattr(self, "pointer", 0), None) is not None and not is_over():
             use(state.device)
             cuda().cuMemFreeHost(self.pointer)
 
@@ -166,6 +184,15 @@ def is_pinned(array: np.ndarray) -> bool:
     address = array.ctypes.data
     live = list(PinnedMemory.live.items())       # at once: a loader's thread may be adding to it
     return any(start <= address < start + size for start, size in live)
+
+
+def is_page_locked(array: np.ndarray) -> bool:
+    """True if copies of the array run beside the host: it lies in our pinned memory, or in another library's."""
+    if is_pinned(array):
+        return True
+    cu = cuda()
+    key = cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+    return not cu.cuPointerGetAttribute(key, array.ctypes.data)[0]  # of ordinary memory the driver knows nothing
 
 
 def statistic(name: str, device: int) -> int:

@@ -1,13 +1,12 @@
 """Streams and events, in the shapes of torch.cuda. Nothing runs on the legacy stream 0."""
 
 import contextlib
-import sys
 import time
 from functools import cache
 from typing import Any
 
 from zoo.ops.cuda.capture import refuse
-from zoo.ops.cuda.driver import check, cuda, index, set_device, state, use
+from zoo.ops.cuda.driver import check, cuda, index, is_over, set_device, state, use
 from zoo.ops.cuda.mode import is_interpreting
 
 
@@ -71,10 +70,20 @@ class Stream:
     def __repr__(self):
         return f"Stream(device='cuda:{self.device}', cuda_stream={self.handle:#x})"
 
-    def __del__(self, finalizing=sys.is_finalizing):
-        if getattr(self, "handle", 0) and not finalizing():
+    def __del__(self, is_over=is_over):
+        if getattr(self, "handle", 0) and not is_over():
             use(self.device)
             cuda().cuStreamDestroy(self.handle)  # the driver lets queued work finish
+
+
+class ExternalStream(Stream):
+    """A stream of another library, by its raw handle, which lives as long as it is used here."""
+
+    def __init__(self, stream_ptr: int, device: int | None = None):
+        self.device, self.priority, self.handle = index(device), 0, int(stream_ptr)
+
+    def __del__(self):
+        """It is the other library's."""
 
 
 def ready(result) -> bool:
@@ -147,8 +156,8 @@ class Event:
         use(self.device)
         return float(check(cuda().cuEventElapsedTime(self.handle, end_event.handle)))
 
-    def __del__(self, finalizing=sys.is_finalizing):
-        if getattr(self, "handle", 0) and not finalizing():
+    def __del__(self, is_over=is_over):
+        if getattr(self, "handle", 0) and not is_over():
             use(self.device)
             cuda().cuEventDestroy(self.handle)
 

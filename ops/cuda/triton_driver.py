@@ -155,7 +155,9 @@ def direct(found) -> tuple:
     run is Triton's C function itself. The object in Python before it takes 0.8 us to see that a kernel has no scratch
     memory; only a kernel that has some, and a launcher of ours, are called through it.
     """
-    run, packed = found.run, found.packed_metadata  # loads the module
+    if found.module is None:  # `run` loads it too, but not again after it failed
+        found._init_handles()
+    run, packed = found.run, found.packed_metadata
     described = getattr(run, "arg_annotations", None), getattr(run, "kernel_signature", None)
     if type(run) is nvidia.CudaLauncher and not (
             run.global_scratch_size or run.profile_scratch_size or getattr(run, "gsan_enabled", False)):
@@ -165,7 +167,7 @@ def direct(found) -> tuple:
 
 def scratch(size: int, alignment: int, stream):
     """Memory in which a launch keeps its tensor descriptors."""
-    return empty((size,), np.int8)
+    return empty((size,), np.int8, current_context())
 
 
 def through(run):
