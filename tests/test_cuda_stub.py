@@ -389,6 +389,35 @@ except RuntimeError as e:
     assert printed.startswith("big: out of resource: shared memory")
 
 
+RECORDED = '''
+import json
+import sys
+sys.path.insert(0, SCRIPTS)
+from compile_kernels import built_from
+from zoo.ops.cuda import launcher, record
+from zoo.ops.matmul_gpu import multiply
+from zoo.ops.shape import cast
+
+record.path = LOG + ".jsonl"
+compile = launcher.Kernel.compile
+launcher.Kernel.compile = lambda kernel, args: (record.add(kernel, kernel.named(args)), compile(kernel, args))[1]
+a, b = cuda.empty((1, 32, 48), np.float32), cuda.empty((1, 48, 40), np.float32)
+multiply(a, b, (1, 32, 40))
+cast(a.view((1, 16, 24), (2000, 48, 2)), np.dtype(np.float16))
+launched = {p for p in CACHE.glob("*/*.cubin")}
+assert len(launched) >= 2
+for line in open(record.path):
+    built_from(json.loads(line), 90)
+assert len(list(CACHE.glob("*/*.cubin"))) == len(launched), "compiled ahead is what is launched"
+'''
+
+
+def test_what_is_recorded_compiles_to_what_is_launched(stub, tmp_path):
+    """Triton specialises numbers inside tuples, whatever it is told of the parameter."""
+    places = f"from pathlib import Path\nSCRIPTS, CACHE = {str(HERE.parent / 'scripts')!r}, Path({str(tmp_path)!r})\n"
+    run(stub, tmp_path, places + RECORDED, TRITON_CACHE_DIR=str(tmp_path))
+
+
 def test_what_an_h200_refuses_is_refused(stub, tmp_path):
     body = '''
 from zoo.ops.cuda.triton_driver import PythonUtils

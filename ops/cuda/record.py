@@ -101,9 +101,10 @@ def class_of(value):
 
 
 def general(code, parameter):
-    """The class of an argument of a parameter that Triton is told not to specialise, or not on alignment."""
-    if isinstance(code, list):
-        return [general(c, parameter) for c in code]
+    """The class of an argument of a parameter that Triton is told not to specialise, or not on alignment.
+
+    The elements of a tuple it specialises all the same, from 3.6 to 3.9.
+    """
     if not isinstance(code, str) or not (parameter.do_not_specialize or parameter.do_not_specialize_on_alignment):
         return code
     if code == "1" and parameter.do_not_specialize:
