@@ -227,3 +227,6 @@ def test_a_draw_is_traced_once_and_differs_each_time(traces):
     for offset in (0, 8, 16):
         got, want = call(x.array, 7, offset), OPS["dropout_mask"](x.array, 0.5, 7, offset + 1)
         np.testing.assert_array_equal(cuda.to_numpy(got), cuda.to_numpy(want))
+
+    with pytest.raises(remember.Untraceable):
+        int(remember.Live(7))

@@ -34,7 +34,7 @@ class Live(int):
         raise Untraceable("computes with a number that differs from call to call")
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = __and__ = refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __hash__ = refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __int__ = __hash__ = refuse  # type: ignore[assignment]
 
 
 class StaleGraph(RuntimeError):

@@ -21,7 +21,7 @@ from zoo.ops.cuda import ledger
 from zoo.ops.cuda.array import DeviceArray, contiguous_strides, new
 from zoo.ops.cuda.capture import Live, Untraceable
 from zoo.ops.cuda.driver import state
-from zoo.ops.cuda.launcher import PLAIN, Kernel, plain
+from zoo.ops.cuda.launcher import PLAIN, Kernel, form_of, plain
 from zoo.ops.cuda.mode import is_interpreting
 from zoo.ops.cuda.streams import activate
 from zoo.ops.op import signature
@@ -150,6 +150,11 @@ def traced(launcher: Callable, args: tuple, live: frozenset[int] = frozenset()) 
         state.trace, state.device = before
 
 
+def settled(a: Any) -> Any:
+    """An argument of a launch with the value of this call."""
+    return int.__int__(a) if type(a) is Live else a
+
+
 class Block:
     """The memory of a traced array: its name in the text, and an address that nothing has."""
 
@@ -216,7 +221,14 @@ class Trace:
         ledger.live.pop(block.pointer, None)
 
     def launch(self, kernel: Kernel, grid: tuple[int, ...], args: tuple):
-        """A launch: in the interpreter that, else the call of Triton's C launcher for the compiled kernel."""
+        """A launch: in the interpreter that, else the call of Triton's C launcher for the compiled kernel.
+
+        That is compiled for what these arguments are, so a number that differs from call to call has a type of its own.
+        """
+        runtime = [p for p in kernel.function.params if not p.is_constexpr]
+        for p, a in zip(runtime, args, strict=True):
+            if type(a) is Live and form_of(p, int).key:
+                raise TypeError(f"{kernel.function.__name__}: {p.name} wants a type, and to be in do_not_specialize")
         if is_interpreting():
             self.call(kernel.interpret, *grid, *args)
             return
@@ -226,7 +238,7 @@ class Trace:
             activate(self.device)
             self.lines.append(STREAM)
         fields = "run", "function", "cooperative", "pdl", "packed", "annotations", "signature"
-        compiled = dict(zip(fields, map(self.constant, kernel.compile(args)), strict=True))
+        compiled = dict(zip(fields, map(self.constant, kernel.compile(tuple(map(settled, args)))), strict=True))
         head = ", ".join(compiled.get(name, name) for name in HEAD.split(", "))
         given = iter(args)
         values = ", ".join(
