@@ -155,6 +155,49 @@ def test_rsample_carries_gradients(name):
         np.testing.assert_allclose(gradients[0].numpy(), x.numel() / parameters[0].numel())
 
 
+@pytest.mark.parametrize("a", [0.01, 0.4, 0.99, 1.5, 4.0, 7.0, 30.0, 300.0])
+def test_slope_of_gamma_numbers(a):
+    """-(dF/da) / f with F by mpmath, in both tails and between, on both sides of where the method changes."""
+    mp = pytest.importorskip("mpmath")
+    from zoo.distributions.gamma_slope import slope
+    for x in (1e-8, a / 5, 0.999, 1.001, 0.999 * a, 1.001 * a, 2 * a + 1):
+        with mp.workdps(40):
+            below = mp.diff(lambda b, x=x: mp.gammainc(b, 0, x, regularized=True), mp.mpf(a))
+            wanted = float(-below * mp.gamma(a) * mp.exp(x) / mp.mpf(x) ** (a - 1))
+        for dtype, rtol in ((zoo.float64, 2e-8), (zoo.float32, 1e-6 * max(1, a))):
+            found = slope(zoo.tensor(a, dtype=dtype), zoo.tensor(x, dtype=dtype)).item()
+            assert found == pytest.approx(wanted, rel=rtol) or dtype == zoo.float32 and abs(x - a) < 1e-2
+
+
+@pytest.mark.parametrize("name, statistic", [
+    ("Gamma", "mean"), ("Gamma", "variance"), ("Chi2", "mean"), ("Beta", "mean"), ("Beta", "variance"),
+    ("Dirichlet", "mean"), ("Dirichlet", "variance"), ("StudentT", "variance")])
+def test_gradients_of_draws_are_those_of_the_moments(name, statistic):
+    """The gradient of the mean (or second moment about it) of 40,000 draws, and that of the formula."""
+    zoo.manual_seed(5)
+    keywords = {k: v + 6.0 if k == "df" and name == "StudentT" else v for k, v in CASES[name][0].items()}
+    p, parameters = made(zoo, name, keywords)
+    weight = zoo.from_numpy(R.normal(size=p.batch_shape + p.event_shape))
+    x = p.rsample((40000,))
+    moment = x.mean(0) if statistic == "mean" else ((x - p.mean) ** 2).mean(0)
+    found = zoo.autograd.grad((moment * weight).sum(), parameters, allow_unused=True, retain_graph=True)
+    wanted = zoo.autograd.grad((getattr(p, statistic) * weight).sum(), parameters, allow_unused=True)
+    scale = max(float(w.abs().max()) for w in wanted if w is not None)
+    for f, w in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(0.0 if f is None else f.numpy(), 0.0 if w is None else w.numpy(), atol=0.06 * scale)
+
+
+@pytest.mark.torch
+def test_gamma_gradients_are_near_torchs():
+    """torch's are approximations, good to about 1e-3."""
+    torch = pytest.importorskip("torch")
+    from zoo.distributions.gamma_slope import slope
+    a = np.exp(R.uniform(-3, 6, 500))
+    x = np.maximum(R.gamma(a), 1e-30)
+    np.testing.assert_allclose(slope(zoo.tensor(a), zoo.tensor(x)).numpy(),
+                               torch._standard_gamma_grad(torch.tensor(a), torch.tensor(x)).numpy(), rtol=2e-3)
+
+
 @pytest.mark.torch
 def test_transforms_equal_torch():
     torch = pytest.importorskip("torch")
@@ -223,8 +266,8 @@ def test_wrong_parameters_and_values_are_named(wrong):
 
 
 def test_what_is_not_built_says_so():
-    with pytest.raises(NotImplementedError, match="Gamma: rsample"):
-        zd.Gamma(1.0, 1.0).rsample()
+    with pytest.raises(NotImplementedError, match="Poisson: rsample"):
+        zd.Poisson(1.0).rsample()
     with pytest.raises(NotImplementedError, match="Cauchy and Normal"):
         zd.kl_divergence(zd.Cauchy(0.0, 1.0), zd.Normal(0.0, 1.0))
     with pytest.raises(TypeError, match="str"):

@@ -1,7 +1,4 @@
-"""Probability distributions with torch.distributions' names: sample, rsample, log_prob, entropy, kl_divergence.
-
-Not built: rsample of Gamma, Beta, Dirichlet and StudentT, whose has_rsample is False.
-"""
+"""Probability distributions with torch.distributions' names: sample, rsample, log_prob, entropy, kl_divergence."""
 from zoo.distributions import constraints as constraints
 from zoo.distributions import transforms as transforms
 from zoo.distributions.composed import Independent as Independent

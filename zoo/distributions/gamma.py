@@ -1,4 +1,4 @@
-"""Distributions made of gamma numbers: Gamma, Chi2, Beta, Dirichlet, StudentT. None is reparametrised here."""
+"""Distributions made of gamma numbers: Gamma, Chi2, Beta, Dirichlet, StudentT."""
 import math
 from typing import Any
 
@@ -8,15 +8,20 @@ from zoo.autograd.tensor import Tensor
 from zoo.distributions import constraints
 from zoo.distributions.continuous import uniform_like
 from zoo.distributions.distribution import Distribution, broadcast_all
+from zoo.distributions.gamma_slope import Draws
 from zoo.ops.face.join import stack
+from zoo.ops.limits import finfo
 
 
 def standard_gamma(shape_parameter: Tensor) -> Tensor:
-    """Draws with density x^(a-1) exp(-x) / Gamma(a), one for each a (Marsaglia and Tsang 2000).
+    """Draws with density x^(a-1) exp(-x) / Gamma(a), one for each a, by which they have a gradient (gamma_slope.py)."""
+    with no_grad():
+        draws = positive_draws(shape_parameter.detach())
+    return Draws.apply(shape_parameter, draws)
 
-    For a < 1: a draw for a + 1, times u^(1/a).
-    """
-    a = shape_parameter
+
+def positive_draws(a: Tensor) -> Tensor:
+    """The numbers themselves (Marsaglia and Tsang 2000); for a < 1 a draw for a + 1, times u^(1/a). None is 0."""
     boost = a < 1
     d = a + boost.type(a.dtype) - 1 / 3
     c = 1 / (9 * d).sqrt()
@@ -29,7 +34,8 @@ def standard_gamma(shape_parameter: Tensor) -> Tensor:
         good = open_ & positive & (uniform_like(a, tuple(a.shape)).log() < 0.5 * x * x + d * (1 - v + v.log()))
         found = (d * v).where(good, found)
         open_ = open_ & ~good
-    return (found * uniform_like(a, tuple(a.shape)) ** (1 / a.where(boost, 1.0))).where(boost, found)
+    found = (found * uniform_like(a, tuple(a.shape)) ** (1 / a.where(boost, 1.0))).where(boost, found)
+    return found.clamp(min=finfo(a.dtype).tiny)
 
 
 class Gamma(Distribution):
@@ -46,6 +52,7 @@ class Gamma(Distribution):
 
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
+    has_rsample = True
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None):
         self.concentration, self.rate = broadcast_all(concentration, rate)
@@ -55,9 +62,8 @@ class Gamma(Distribution):
     mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
     variance = property(lambda self: self.concentration / self.rate**2)
 
-    def sample(self, sample_shape: tuple = ()) -> Tensor:
-        with no_grad():
-            return standard_gamma(self.concentration.expand(self.extended(sample_shape))) / self.rate
+    def rsample(self, sample_shape: tuple = ()) -> Tensor:
+        return standard_gamma(self.concentration.expand(self.extended(sample_shape))) / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
         self.need(value)
@@ -100,6 +106,7 @@ class Dirichlet(Distribution):
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
+    has_rsample = True
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None):
         if concentration.ndim < 1:
@@ -123,10 +130,10 @@ class Dirichlet(Distribution):
         corner = self.concentration == self.concentration.amax(-1, keepdim=True)
         return corner.type(mode.dtype).where(flat, mode)
 
-    def sample(self, sample_shape: tuple = ()) -> Tensor:
-        with no_grad():
-            parts = standard_gamma(self.concentration.expand(self.extended(sample_shape)))
-            return parts / parts.sum(-1, keepdim=True)
+    def rsample(self, sample_shape: tuple = ()) -> Tensor:
+        """Draws, as gamma numbers over their sum: another path to the same expected gradient than torch's."""
+        parts = standard_gamma(self.concentration.expand(self.extended(sample_shape)))
+        return parts / parts.sum(-1, keepdim=True)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self.need(value)
@@ -154,6 +161,7 @@ class Beta(Distribution):
 
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
+    has_rsample = True
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None):
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
@@ -164,8 +172,8 @@ class Beta(Distribution):
     mode = property(lambda self: self.pair.mode[..., 0])
     variance = property(lambda self: self.pair.variance[..., 0])
 
-    def sample(self, sample_shape: tuple = ()) -> Tensor:
-        return self.pair.sample(sample_shape)[..., 0]
+    def rsample(self, sample_shape: tuple = ()) -> Tensor:
+        return self.pair.rsample(sample_shape)[..., 0]
 
     def log_prob(self, value: Tensor) -> Tensor:
         self.need(value)
@@ -189,6 +197,7 @@ class StudentT(Distribution):
 
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
+    has_rsample = True
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None):
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
@@ -203,12 +212,11 @@ class StudentT(Distribution):
         v = v.masked_fill((self.df <= 2) & (self.df > 1), math.inf)
         return v.masked_fill(self.df <= 1, float("nan"))
 
-    def sample(self, sample_shape: tuple = ()) -> Tensor:
-        with no_grad():
-            shape = self.extended(sample_shape)
-            z = randn(shape, dtype=self.df.dtype, device=self.df.device)
-            chi2 = 2 * standard_gamma((0.5 * self.df).expand(shape))
-            return self.loc + self.scale * z * (self.df / chi2).sqrt()
+    def rsample(self, sample_shape: tuple = ()) -> Tensor:
+        shape = self.extended(sample_shape)
+        z = randn(shape, dtype=self.df.dtype, device=self.df.device)
+        chi2 = 2 * standard_gamma((0.5 * self.df).expand(shape))
+        return self.loc + self.scale * z * (self.df / chi2).sqrt()
 
     def log_prob(self, value: Tensor) -> Tensor:
         self.need(value)
