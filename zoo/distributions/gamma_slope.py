@@ -64,7 +64,7 @@ def by_integral(a: Tensor, x: Tensor, side: int) -> Tensor:
     if side > 0:                                    # g <= -(x - a) u - x u^2 / 2
         away = x - a
         end = ((away * away + 2 * DEPTH * x).sqrt() - away) / x
-    else:                                           # g <= -(a - x) u, and -a (u - 1 + exp(-u)) <= -a min(u^2 / 3, 0.367 u)
+    else:                             # g <= -(a - x) u, and g <= -a (u - 1 + exp(-u)) <= -a min(u^2 / 3, 0.367 u)
         end = (3 * DEPTH / a).sqrt().where(a > 3 * DEPTH, DEPTH / 0.367 / a).minimum(DEPTH / (a - x))
     start, total = side * (x.log() - a.digamma()), x * 0
     for node, weight in zip((NODES + 1) / 2, WEIGHTS / 2, strict=True):
