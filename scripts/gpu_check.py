@@ -27,6 +27,7 @@ from importlib import metadata
 from pathlib import Path
 
 from limited import limited
+from live_report import counted
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ("matmul gemm_kernels conv conv_kernels norm norm_kernels pool rnn rnn_kernels attention ctc linalg "
@@ -89,10 +90,15 @@ class Part:
         return {**ended._asdict(), "output": path.read_text(errors="replace")[-6000:]}
 
     def pytest(self, *args: str, share: float = 1.0, **environ: str) -> dict:
-        """Runs tests, side by side where pytest-xdist is installed."""
+        """Runs tests, side by side where pytest-xdist is installed; the outcomes up to an early end are written too."""
         parallel = ["-n", str(self.jobs)] if installed("pytest-xdist") and self.jobs > 1 else []
-        stop = ["--maxfail=30"] if parallel else ["-x"]
-        return self.command([sys.executable, "-m", "pytest", "-q", *stop, *parallel, *args], share=share, **environ)
+        live = self.out / f"{self.name}-tests.jsonl"
+        live.unlink(missing_ok=True)
+        found = self.command([sys.executable, "-m", "pytest", "-q", "-p", "scripts.live_report", "--maxfail=100",
+                              *parallel, *args], share=share, LIVE_REPORT=str(live), **environ)
+        if found["status"] and not verdict_of(found["output"]):
+            found["output"] += f"\nuntil it was ended: {counted(live)}"
+        return found
 
 
 def part_compile(part: Part) -> dict:
@@ -170,8 +176,8 @@ def result_of(part: Part) -> dict:
 
 def verdict_of(output: str) -> str:
     """The line in which pytest counts."""
-    counted = [line for line in output.splitlines() if " passed" in line or " failed" in line]
-    return counted[-1].strip("= ") if counted else ""
+    lines = [line for line in output.splitlines() if " passed" in line or " failed" in line]
+    return lines[-1].strip("= ") if lines else ""
 
 
 def parsed() -> argparse.Namespace:

@@ -5,7 +5,7 @@
     python scripts/gpu_kernels.py unpack kernels.tar.xz
 
 A kernel's key in the cache is made of Triton itself, the source of the functions and the options, of no path and no
-machine: what was compiled elsewhere with the same Triton is found (tests/test_gpu_session.py). Only the binaries are
+machine: what was compiled elsewhere with the same Triton is found (tests/test_cuda_stub.py). Only the binaries are
 packed, 3 to 10 KB a kernel. Compiling wants a libcuda, if only the stub: Triton links the launchers with it.
 """
 import argparse

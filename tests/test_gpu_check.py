@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import tarfile
+import time
 
 import pytest
 
@@ -92,6 +93,60 @@ def test_a_session_keeps_what_its_steps_left(bench, tmp_path, monkeypatch, capsy
     assert "LEFT OUT" in capsys.readouterr().out
 
 
+def test_tests_that_are_ended_half_way_have_told_what_they_found(bench, tmp_path):
+    import gpu_check
+
+    (tmp_path / "test_slow.py").write_text(
+        "import time\ndef test_a(): pass\ndef test_b(): assert 1 == 2\ndef test_c(): time.sleep(60)")
+    part = gpu_check.Part("slow", 1, 6, tmp_path)
+    found = part.pytest(str(tmp_path / "test_slow.py"), "-p", "no:cacheprovider", f"--rootdir={tmp_path}")
+    assert found["status"] == 124
+    assert gpu_check.verdict_of(found["output"]) == "until it was ended: 1 failed, 1 passed"
+    rows = [json.loads(line) for line in (tmp_path / "slow-tests.jsonl").read_text().splitlines()]
+    assert [row["outcome"] for row in rows] == ["passed", "failed"] and "assert 1 == 2" in rows[1]["text"]
+
+
+def test_compiled_kernels_are_packed_and_found_elsewhere(bench, tmp_path, monkeypatch):
+    """Only what a launch needs, and the group's paths are those of the cache that it is unpacked in."""
+    import gpu_kernels
+
+    here, there = tmp_path / "here", tmp_path / "there"
+    (here / "KEY").mkdir(parents=True)
+    names = ["f.json", "f.ttir", "f.cubin"]
+    for name in names:
+        (here / "KEY" / name).write_text(name)
+    group = {"child_paths": {name: str(here / "KEY" / name) for name in names}}
+    (here / "KEY" / "__grp__f.json").write_text(json.dumps(group))
+    monkeypatch.setattr(gpu_kernels, "cache_folder", lambda: here)
+    assert gpu_kernels.pack(tmp_path / "kernels.tar.xz") == 3
+    monkeypatch.setattr(gpu_kernels, "cache_folder", lambda: there)
+    assert gpu_kernels.unpack(tmp_path / "kernels.tar.xz") == 1
+    found = json.loads((there / "KEY" / "__grp__f.json").read_text())["child_paths"]
+    assert found == {name: str(there / "KEY" / name) for name in ("f.json", "f.cubin")}
+    assert (there / "KEY" / "f.cubin").read_text() == "f.cubin" and not (there / "KEY" / "f.ttir").exists()
+
+
+def test_a_running_step_is_kept(bench, tmp_path, monkeypatch):
+    """A machine may be gone before a step ends: what it wrote is in the archive by then."""
+    import gpu_session
+
+    monkeypatch.setattr(gpu_session, "PERIOD", 0.05)
+    out, folder = tmp_path / "out", tmp_path / "made"
+    out.mkdir()
+    folder.mkdir()
+    with gpu_session.keeping("tune", folder, out):
+        (folder / "table.json").write_text("half")
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            time.sleep(0.1)
+            if (out / "tune.tar.gz").exists():
+                with tarfile.open(out / "tune.tar.gz") as tar:
+                    if "tune/table.json" in tar.getnames():
+                        break
+        else:
+            raise AssertionError("nothing was kept")
+
+
 def test_results_of_sessions_join_the_tree(bench, tmp_path, capsys):
     """Sections measured later replace theirs; the table goes to its family; the interpreter's times are refused."""
     import gpu_session
@@ -106,8 +161,9 @@ def test_results_of_sessions_join_the_tree(bench, tmp_path, capsys):
         with tarfile.open(tmp_path / "bench.tar.gz", "w:gz") as tar:
             tar.add(inside, "bench")
     root = tmp_path / "tree"
-    archived("interpreter", [("gemm", 0)])
-    assert gpu_session.take(tmp_path, root) == 2 and not root.exists()
+    for gpu in ("interpreter", "STUB GPU 0"):
+        archived(gpu, [("gemm", 0)])
+        assert gpu_session.take(tmp_path, root) == 2 and not root.exists()
     for rows in ([("gemm", 1), ("conv", 1)], [("conv", 2)]):
         archived("NVIDIA H200", rows)
         assert gpu_session.take(tmp_path, root) == 0
