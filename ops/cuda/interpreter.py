@@ -208,7 +208,7 @@ def fix_bfloat16():
 
 
 def fix_memory(builder):
-    """Loads and stores: bounds, the sanitizer if it is on, and bfloat16 as uint16 bits: the C++ code knows no ml_dtypes."""
+    """Loads and stores: bounds, the sanitizer if it is on, bfloat16 as uint16 bits: the C++ code knows no ml_dtypes."""
     load, store = builder.create_masked_load, builder.create_masked_store
     update, swap = builder.create_atomic_rmw, builder.create_atomic_cas
 
