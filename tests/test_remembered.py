@@ -33,7 +33,8 @@ def marked_ops():
 
 @pytest.fixture
 def traces(monkeypatch):
-    """The launchers that were traced, in order."""
+    """The launchers that were traced, in order; what other tests called is forgotten."""
+    cuda.forget()
     names, traced = [], remember.traced
 
     def noted(launcher, *rest):
