@@ -92,7 +92,7 @@ def ones(*shape, dtype=np.float32):
 
 options = (1, 1), (1, 1), (1, 1), 1
 x, w, v = ones(2, 64, 9, 9), ones(64, 64, 3, 3), ones(64)
-wide = ones(2, 64, 64, 64, dtype=zoo.bfloat16), ones(256, 64, 1, 1, dtype=zoo.bfloat16)
+wide = ones(8, 64, 64, 64, dtype=zoo.bfloat16), ones(256, 64, 1, 1, dtype=zoo.bfloat16)
 cases = {
     "conv2d": [(x, w, v, *options), (*wide, None, (1, 1), (0, 0), (1, 1), 1)],      # the latter with descriptors
     "conv2d_norm_act": [(x, w, None, v, v, v, v, ones(2, 64, 9, 9), True, 1e-3, *options)],

@@ -21,6 +21,7 @@ from triton.runtime import _allocation
 
 from zoo.ops.cuda.array import empty
 from zoo.ops.cuda.driver import attribute, check, context, cuda, get_device_capability, set_device, state
+from zoo.ops.cuda.memory import memory_class
 from zoo.ops.cuda.streams import current_stream
 
 VERSION = tuple(int(n) for n in triton.__version__.split(".")[:2])
@@ -147,22 +148,34 @@ class PythonUtils:
 AS_TUPLE = VERSION >= (3, 7)
 HEAD = ("function, cooperative, pdl, packed, None, None, None, None, None, annotations, signature" if AS_TUPLE else
         "function, cooperative, pdl, None, None, packed, None, None, None")
+SCRATCH = 8 if AS_TUPLE else 4  # behind the grid: the place of the memory for tensor descriptors
 
 
 def direct(found) -> tuple:
     """(run, function, cooperative, pdl, packed, annotations, signature) of a compiled kernel, to call run with HEAD.
 
     run is Triton's C function itself. The object in Python before it takes 0.8 us to see that a kernel has no scratch
-    memory; only a kernel that has some, and a launcher of ours, are called through it.
+    memory, and 2 us more if it has some; only what we do not know, and a launcher of ours, are called through it.
     """
     if found.module is None:  # `run` loads it too, but not again after it failed
         found._init_handles()
     run, packed = found.run, found.packed_metadata
     described = getattr(run, "arg_annotations", None), getattr(run, "kernel_signature", None)
-    if type(run) is nvidia.CudaLauncher and not (
-            run.global_scratch_size or run.profile_scratch_size or getattr(run, "gsan_enabled", False)):
-        return run.launch, found.function, run.launch_cooperative_grid, run.launch_pdl, packed, *described
+    if type(run) is nvidia.CudaLauncher and not (run.profile_scratch_size or getattr(run, "gsan_enabled", False)):
+        start = with_scratch(run) if run.global_scratch_size else run.launch
+        return start, found.function, run.launch_cooperative_grid, run.launch_pdl, packed, *described
     return through(run), found.function, False, False, packed, *described
+
+
+def with_scratch(run):
+    """The C function of a kernel that makes tensor descriptors: every program has memory for its own."""
+    start, each = run.launch, run.global_scratch_size * run.num_ctas
+
+    def call(x, y, z, *args):
+        memory = memory_class()(x * y * z * each, current_context())
+        start(x, y, z, *args[:SCRATCH], memory.pointer, *args[SCRATCH + 1:])
+
+    return call
 
 
 def scratch(size: int, alignment: int, stream):

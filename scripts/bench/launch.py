@@ -79,8 +79,8 @@ def ops() -> dict:
         n, c, h, w = shape
         return ones(n, h, w, c).transpose(0, 3, 1, 2)
 
-    def convolution(*kernel, stride=1, groups=1):
-        arrays, pad = [last(*shape).astype(bfloat16) for shape in ((8, 64, 28, 28), kernel)], kernel[2] // 2
+    def convolution(*kernel, stride=1, groups=1, size=28):
+        arrays, pad = [last(*shape).astype(bfloat16) for shape in ((8, 64, size, size), kernel)], kernel[2] // 2
         return "conv2d", *arrays, None, (stride, stride), (pad, pad), (1, 1), groups
 
     labels = np.zeros(32, np.int64)
@@ -89,6 +89,7 @@ def ops() -> dict:
              "matmul": ("matmul", ones(32, 64), ones(64, 64)),
              "conv2d NCHW": ("conv2d", ones(4, 16, 8, 8), ones(16, 16, 3, 3), None, (1, 1), (1, 1), (1, 1), 1),
              "conv2d 3x3": convolution(64, 64, 3, 3), "conv2d 1x1": convolution(256, 64, 1, 1),
+             "conv2d 1x1, TMA": convolution(256, 64, 1, 1, size=64),
              "conv2d 3x3 stride 2": convolution(128, 64, 3, 3, stride=2),
              "conv2d depthwise": convolution(64, 1, 3, 3, groups=64),
              "batch_norm NCHW": ("batch_norm_train", ones(4, 16, 8, 8), ones(16), ones(16)),
