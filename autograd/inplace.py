@@ -14,8 +14,8 @@ from zoo.ops.dtypes import COMPLEX, FLOATS, INTS, NUMBERS, number_in
 from zoo.ops.errors import DtypeError, GradError, ShapeError
 from zoo.ops.face.index import index_fill
 from zoo.ops.pointwise import add, where
-from zoo.ops.shape import cast, expand
-from zoo.ops.views import steps, write_through
+from zoo.ops.shape import cast, expand, permute, reshape
+from zoo.ops.views import joined, steps, write_through
 
 
 def fits(result: np.dtype, into: np.dtype) -> bool:
@@ -282,6 +282,17 @@ def viewable(method):
     return view
 
 
+def way_back(shape: tuple, trail: tuple) -> tuple:
+    """The trail that undoes this one of a tensor of that shape: dims in another order, or some of size 1 more or less.
+
+    Views that were made before their base changed its shape begin with it.
+    """
+    ((op, args),) = steps(trail)
+    if op is permute:
+        return None, permute, (tuple(np.argsort([d % len(shape) for d in args[0]]).tolist()),)
+    return None, reshape, (tuple(shape),)
+
+
 def reshaped_in_place(name: str, function):
     """`x.t_()`, `x.squeeze_()` ...: x becomes that view of itself."""
     def method(self, *args, **options):
@@ -294,9 +305,12 @@ def reshaped_in_place(name: str, function):
         self.clock[0] = tick()                           # what was saved of self has another shape now
         if self.node is not None:
             self.node = out.node
-        if isinstance(self, View) and isinstance(out, View):
-            for op, rest in steps(out.trail):
-                self.trail = (self.trail, op, rest)
+        if not isinstance(out, View):
+            return self                                  # nothing to move, or no memory in common
+        if base_of(self) is self:
+            self.turned = (*getattr(self, "turned", ()), (self.clock[0], way_back(alias.shape, out.trail)))
+        else:
+            self.trail = joined(self.trail, out.trail)
         return self
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"In place: `{name}`, of the same memory."

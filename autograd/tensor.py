@@ -18,7 +18,7 @@ from zoo.ops.device import device_of
 from zoo.ops.dtypes import COMPLEX, FLOATS, INEXACT, default_dtype
 from zoo.ops.errors import DimError, DtypeError, GradError, ShapeError
 from zoo.ops.op import PLAIN, Op
-from zoo.ops.views import replay
+from zoo.ops.views import joined, replay
 
 new_tensor = object.__new__
 TENSORS: set[type] = set()      # Tensor and its subclasses, all with the same written-out calls
@@ -222,7 +222,10 @@ class View(Tensor):
 
     def refresh(self):
         if self.clock[0] != self.seen:
-            self.seen = self.clock[0]
+            before, self.seen = self.seen, self.clock[0]
+            for when, back in getattr(self.base, "turned", ()):      # the base has another shape since (x.t_())
+                if when > before:
+                    self.trail = joined(back, self.trail)
             if self.base.requires_grad:
                 outer, MODE.grad = MODE.grad, True
                 try:

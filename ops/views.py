@@ -14,6 +14,13 @@ def steps(trail) -> list:
     return found[::-1]
 
 
+def joined(first, then):
+    """The trail that goes along one and then along the other."""
+    for op, args in steps(then):
+        first = (first, op, args)
+    return first
+
+
 def replay(x, trail):
     """The view of x (any citizen) that the trail leads to."""
     for op, args in steps(trail):

@@ -293,3 +293,29 @@ def test_what_was_transposed_in_place_is_not_what_was_saved():
     y.t_()
     with pytest.raises(RuntimeError, match="in place"):
         z.sum().backward()
+
+
+@pytest.mark.parametrize("turn", [
+    lambda x: x.t_(), lambda x: x.transpose_(0, 1), lambda x: x.unsqueeze_(1),
+    lambda x: x.t_().unsqueeze_(0).squeeze_()])
+@pytest.mark.parametrize("write", [False, True])
+def test_a_view_outlives_the_shape_of_its_base(turn, write):
+    a = zoo.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    x = a * 1
+    row = x[0]
+    turn(x)
+    if write:
+        x.mul_(3)
+        row += 1
+    (row * row).sum().backward()
+    scale, shift = (3, 1) if write else (1, 0)
+    assert row.tolist() == [scale + shift, 2 * scale + shift]
+    assert a.grad.tolist() == [[2 * scale * (scale + shift), 2 * scale * (2 * scale + shift)], [0, 0]]
+
+
+@pytest.mark.parametrize("first, second, wanted", [
+    (zoo.int64, zoo.int32, zoo.int32), (zoo.float64, zoo.float32, zoo.float32), (zoo.float32, zoo.int32, zoo.float32),
+    (zoo.int64, zoo.float16, zoo.float16)])
+def test_a_number_in_block_diag_does_not_decide_the_dtype(first, second, wanted):
+    """As in torch: a tensor without dimensions counts less than a matrix."""
+    assert zoo.block_diag(zoo.tensor(3, dtype=first), zoo.ones(2, 2, dtype=second)).dtype == wanted
