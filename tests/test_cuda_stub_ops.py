@@ -37,6 +37,8 @@ keep.append(call(a))
 mark("freed on device 1")
 del b
 graph, pool = cuda.CUDAGraph(), cuda.graph_pool_handle()
+cuda.forget()
+keep.append(call(a))                  # so that the next one is written down, inside of the capture
 mark("capture")
 with cuda.graph(graph, pool):
     keep.append(call(a))
