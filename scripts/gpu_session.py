@@ -3,8 +3,8 @@
     ZOO_INTERPRET=1 python scripts/gpu_session.py prepare      # here: .gpu/ is what the commands carry
     python scripts/gpu_session.py build bench tune             # here, with the Triton of there: kernels into .gpu/
     python scripts/gpu_session.py check --out DIR              # there, where nothing is installed and nothing is kept:
-    python scripts/gpu_session.py tune --out DIR
     python scripts/gpu_session.py bench --out DIR
+    python scripts/gpu_session.py tune --out DIR
     python scripts/gpu_session.py take DIR                     # here: tables and results into the tree, to be committed
 
 A session is a list of steps, the most valuable first, each in a process group of its own with a limit, within --budget
@@ -80,8 +80,8 @@ def compiled(name: str, launches: Path, limit: float) -> Step:
 MACHINE = Step("machine", 60, ["scripts/gpu_session.py", "machine", "--out", "{out}"])
 BENCHED = {"training": 200, "inference": 160, "gemm": 60, "conv": 120, "recurrent": 40, "layers": 60, "optimizers": 30}
 SESSIONS = {
-    "check": [MACHINE, checked("suite", 120), checked("ops", 150), checked("kernels", 150), checked("graphs", 60),
-              checked("digits", 90), compiled("kernels-of-bench", LAUNCHES, 120)],
+    "check": [MACHINE, checked("graphs", 60), checked("kernels", 150), checked("ops", 150), checked("digits", 90),
+              checked("suite", 120)],
     "tune": [MACHINE, *(step for (kind, group), launches in CANDIDATES.items()
                         for step in (compiled(f"candidates-{kind}-{group}", launches, 100), tuned(kind, group, 200)))],
     "bench": [MACHINE, compiled("kernels-of-bench", LAUNCHES, 90),

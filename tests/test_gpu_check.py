@@ -175,6 +175,22 @@ def test_results_of_sessions_join_the_tree(bench, tmp_path, capsys):
     assert "bench.tar.gz: ops/gpu_configs/sm90.json" in capsys.readouterr().out
 
 
+@pytest.mark.interpret
+@pytest.mark.parametrize("name", ["LSTM training, H=1024 T=128 B=64", "resnet50 inference, batch 1"])
+def test_whole_steps_of_real_sizes_are_planned(bench, tmp_path, name):
+    """What gpu_host.py runs on the driver stub, here without compiling: forward, and the whole step."""
+    import gpu_host
+
+    from zoo.ops.cuda import record
+
+    with record.dry_run(str(tmp_path / "launches")):
+        model = gpu_host.MODELS[name]()
+        (model.step or model.forward)()
+    assert len((tmp_path / "launches").read_text().splitlines()) > 15
+    row = {"forward": {"launches": 92, "us": 4321}, "replay": {"us": 11}, "peak, GB": 2.25}
+    assert gpu_host.line_of(name, row).endswith("| forward   92 launches    4.32 ms | replay   11 us | peak 2.2 GB")
+
+
 def test_the_table_of_a_gpu(bench):
     from gpu_table import table
 
