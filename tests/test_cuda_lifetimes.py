@@ -158,3 +158,44 @@ with gpu_configs.using(config=Config(64, 64, 32, kernel="tma")):
 assert ledger.accounts[0].total == 0, "nothing on device 0"
 '''
     run(stub, tmp_path, body)
+
+
+def test_a_process_ends_in_silence_whatever_lives_then(stub, tmp_path):
+    """Names of modules are gone before the objects that their methods belong to."""
+    body = '''
+import os
+os.dup2(1, 2)                                   # what Python says of exceptions that it ignores
+import zoo
+from zoo.ops.cuda.dlpack import from_dlpack
+x, pinned = zoo.ones(4, 4).cuda(), zoo.ones(6).pin_memory()
+on_its_way, stream, event, graph = pinned.to("cuda", non_blocking=True), cuda.Stream(), cuda.Event(), cuda.CUDAGraph()
+event.record(stream)
+class Other:
+    def __dlpack_device__(self):
+        return 2, 0
+    def __dlpack__(self, stream=None, max_version=None):
+        return x.array.__dlpack__(stream=1, max_version=max_version)
+borrowed, unused = from_dlpack(Other()), x.array.__dlpack__(stream=1)
+with cuda.graph(graph):
+    y = x + 1
+graph.replay()
+cycle = [x, borrowed, graph, stream]
+cycle.append(cycle)
+'''
+    printed, _ = run(stub, tmp_path, body)
+    assert not printed
+
+
+def test_pinned_memory_may_go_while_a_capture_is_under_way(stub, tmp_path):
+    body = '''
+from zoo.ops.cuda import pool
+pinned = pool.pinned_empty((4,), np.float32)
+x = cuda.from_numpy(np.ones(4, np.float32))
+graph = cuda.CUDAGraph()
+with cuda.graph(graph):
+    cuda.launch(scale, (1,), x, x, 4, 2.0, BLOCK=16)
+    del pinned
+graph.replay()
+'''
+    _, log = run(stub, tmp_path, body)
+    assert log.index("unpinned") < log.index("end capture")

@@ -154,7 +154,7 @@ class Borrowed:
         """Another stream works on this memory, too."""
         self.users = (*self.users, stream)
 
-    def __del__(self):
+    def __del__(self, is_interpreting=is_interpreting, is_over=is_over):
         if not self.managed.deleter:
             return
         if not is_interpreting():

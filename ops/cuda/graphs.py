@@ -163,7 +163,7 @@ class CUDAGraph:
                 free(pointer, stream, self.ran_on.union(users))
         self.clear()
 
-    def __del__(self):
+    def __del__(self, is_over=is_over):
         if getattr(self, "executable", None) is not None and not is_over():
             self.reset()
 

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 from zoo.ops.cuda import ledger
+from zoo.ops.cuda.capture import outside
 from zoo.ops.cuda.driver import CudaError, check, cuda, failure, is_over, state, use
 from zoo.ops.cuda.ledger import accounts, live
 from zoo.ops.cuda.streams import Event, Stream, activate, current_stream
@@ -54,7 +55,7 @@ class DeviceMemory:
         if stream not in (self.stream, *self.users):
             self.users = (*self.users, stream)
 
-    def __del__(self):
+    def __del__(self, is_over=is_over):  # a module's names are gone before its objects
         if not self.pointer or is_over():
             return
         live.pop(self.pointer, None)
@@ -166,10 +167,11 @@ class PinnedMemory:
             "version": 3,
         }
 
-    def __del__(self):
-        if PinnedMemory.live.pop(getattr(self, "pointer", 0), None) is not None and not is_over():
-            use(state.device)
-            cuda().cuMemFreeHost(self.pointer)
+    def __del__(self, is_over=is_over):
+        if self.live.pop(getattr(self, "pointer", 0), None) is not None and not is_over():
+            with outside():  # a capture forbids it
+                use(state.device)
+                cuda().cuMemFreeHost(self.pointer)
 
 
 def pinned_empty(shape, dtype) -> np.ndarray:
