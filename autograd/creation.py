@@ -42,6 +42,20 @@ def shape_of(name: str, sizes: tuple) -> tuple[int, ...]:
     return sizes
 
 
+def unequal(data: Any) -> str:
+    """Where nested lists differ in length, in torch's words; "" where they do not."""
+    level, dim = [data], 0
+    while True:
+        sizes = [len(x) if isinstance(x, (list, tuple)) else None for x in level]
+        other = [n for n in sizes if n != sizes[0]]
+        if other:
+            return (f"expected sequence of length {sizes[0]} at dim {dim} (got {other[0]})" if None not in sizes else
+                    f"wants nested sequences of equal lengths, got numbers and sequences at dim {dim}")
+        if not sizes or sizes[0] is None:
+            return ""
+        level, dim = [x for part in level for x in part], dim + 1
+
+
 def from_python(data: Any, dtype) -> np.ndarray:
     """An array of nested lists, numbers, Tensors; Python floats get the default dtype."""
     if isinstance(data, (list, tuple)) and any(isinstance(x, Tensor) for x in data):
@@ -51,7 +65,7 @@ def from_python(data: Any, dtype) -> np.ndarray:
     try:
         array = np.array(data)
     except ValueError as error:
-        raise ShapeError(f"tensor: wants nested sequences of equal lengths; {error}") from None
+        raise ShapeError(f"tensor: {unequal(data) or error}") from None
     if array.dtype.kind in "OUSM":
         raise DtypeError(f"tensor: cannot make a tensor of {type(data).__name__} with elements like {array.dtype}")
     if dtype is not None:

@@ -103,10 +103,15 @@ class eigh:
                 "extreme": [(np.array([[1e3, 1.0], [1.0, 1e-2]]),)]}
 
 
+def above(s, atol, rtol):
+    """Which of the singular values s (..., k) lie above max(atol, rtol * the largest); k > 0."""
+    largest = OPS["amax"](s, (-1,), True)
+    return OPS["gt"](s, OPS["maximum"](largest * rtol, largest * 0.0 + atol))
+
+
 def inverted(u, s, vh, atol: float, rtol: float):
     """vh' diag(1 / s) u', where what lies below the tolerance counts as 0."""
-    largest = OPS["amax"](s, (-1,), True)
-    keep = OPS["gt"](s, OPS["maximum"](largest * rtol, largest * 0.0 + atol))
+    keep = above(s, atol, rtol)
     inverse = OPS["where"](keep, 1.0 / OPS["where"](keep, s, 1.0), 0.0)
     return matmul(turned(vh) * reshape(inverse, (*s.shape[:-1], 1, s.shape[-1])), turned(u))
 
@@ -115,19 +120,26 @@ def inverted(u, s, vh, atol: float, rtol: float):
 class pinv:
     """The pseudoinverse (..., n, m) of a (..., m, n): singular values up to max(atol, rtol * the largest) count as 0.
 
+    And these values, (..., min(m, n)), since they come out beside it.
+
     The derivative holds where the rank does not change (Golub and Pereyra 1973).
     """
+    outputs, reserve = ("y", "s"), ("s",)
+
     def check(a, atol=0.0, rtol=0.0):
         need_float("linalg.pinv", a)
         if a.ndim < 2:
             raise ShapeError(f"linalg.pinv: wants matrices (..., m, n), got shape {tuple(a.shape)}")
-        return Spec((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+        (*batch, m, n) = a.shape
+        return Spec((*batch, n, m), a.dtype), Spec((*batch, min(m, n)), a.dtype)
 
     def forward(a, atol=0.0, rtol=0.0):
-        spec = pinv.check(a, atol, rtol)
+        specs = pinv.check(a, atol, rtol)
         if not a.size:
-            return np.zeros(spec.shape, spec.dtype)
-        return np.ascontiguousarray(inverted(*svd.forward(wide(a)), atol, rtol)).astype(a.dtype, copy=False)
+            return tuple(np.zeros(spec.shape, spec.dtype) for spec in specs)
+        u, s, vh = svd.forward(wide(a))
+        y = np.ascontiguousarray(inverted(u, s, vh, atol, rtol))
+        return y.astype(a.dtype, copy=False), s.astype(a.dtype, copy=False)
 
     def da(dy, y, a):
         g, t = turned(dy), turned(y)

@@ -79,7 +79,8 @@ def eigh(a):
 
 
 def pinv(a, atol=0.0, rtol=0.0):
-    spec = contract.pinv.check(a, atol, rtol)
+    specs = contract.pinv.check(a, atol, rtol)
     if not a.size:
-        return cuda.empty(spec.shape, spec.dtype, a.device)
-    return cast(contiguous_copy(contract.inverted(*svd(wide(a)), atol, rtol)), spec.dtype)
+        return tuple(cuda.empty(spec.shape, spec.dtype, a.device) for spec in specs)
+    u, s, vh = svd(wide(a))
+    return cast(contiguous_copy(contract.inverted(u, s, vh, atol, rtol)), a.dtype), cast(s, a.dtype)

@@ -313,9 +313,8 @@ def test_a_view_outlives_the_shape_of_its_base(turn, write):
     assert a.grad.tolist() == [[2 * scale * (scale + shift), 2 * scale * (2 * scale + shift)], [0, 0]]
 
 
-@pytest.mark.parametrize("first, second, wanted", [
-    (zoo.int64, zoo.int32, zoo.int32), (zoo.float64, zoo.float32, zoo.float32), (zoo.float32, zoo.int32, zoo.float32),
-    (zoo.int64, zoo.float16, zoo.float16)])
-def test_a_number_in_block_diag_does_not_decide_the_dtype(first, second, wanted):
-    """As in torch: a tensor without dimensions counts less than a matrix."""
-    assert zoo.block_diag(zoo.tensor(3, dtype=first), zoo.ones(2, 2, dtype=second)).dtype == wanted
+def test_weighted_huber_losses_and_negative_probabilities():
+    x, y, weight = zoo.tensor([1.0, 2.0]), zoo.tensor([1.5, 0.0]), zoo.tensor([4.0, 1.0])
+    assert F.huber_loss(x, y, weight=weight).item() == (0.125 * 4 + 1.5) / 2
+    assert F.mse_loss(x, y, weight=weight).item() == (0.25 * 4 + 4) / 5
+    assert F.kl_div(zoo.zeros(3), zoo.tensor([-1.0, 0.0, 1.0]), reduction="none").isnan().tolist() == [True, False, False]

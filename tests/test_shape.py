@@ -178,3 +178,11 @@ def test_memory_formats():
     assert y.contiguous().stride() == x.stride() and x.contiguous(memory_format=zoo.preserve_format) is x
     with pytest.raises(RuntimeError, match="rank 4"):
         x[0].contiguous(memory_format=zoo.channels_last)
+
+
+@pytest.mark.parametrize("first, second, wanted", [
+    (zoo.int64, zoo.int32, zoo.int32), (zoo.float64, zoo.float32, zoo.float32), (zoo.float32, zoo.int32, zoo.float32),
+    (zoo.int64, zoo.float16, zoo.float16)])
+def test_a_number_in_block_diag_does_not_decide_the_dtype(first, second, wanted):
+    """As in torch: a tensor without dimensions counts less than a matrix."""
+    assert zoo.block_diag(zoo.tensor(3, dtype=first), zoo.ones(2, 2, dtype=second)).dtype == wanted

@@ -145,12 +145,12 @@ def pinv(A, *, atol=None, rtol=None, hermitian=False, out=None):  # noqa: N803
         [[0.5, 0.0], [0.0, 0.0]]
     """
     absolute, relative = map(float, tolerances(A, atol, rtol))
-    return given(ops.pinv(symmetric("linalg.pinv", A, "L") if hermitian else A, absolute, relative), out)
+    return given(ops.pinv(symmetric("linalg.pinv", A, "L") if hermitian else A, absolute, relative)[0], out)
 
 
 def pinverse(input, rcond=1e-15):  # noqa: A002
     """torch's old name of linalg.pinv, with rtol = rcond."""
-    return ops.pinv(input, 0.0, float(rcond))
+    return ops.pinv(input, 0.0, float(rcond))[0]
 
 
 def matrix_rank(A, tol=None, *, atol=None, rtol=None, hermitian=False, out=None):  # noqa: N803
@@ -163,11 +163,14 @@ def matrix_rank(A, tol=None, *, atol=None, rtol=None, hermitian=False, out=None)
     """
     absolute, relative = map(beside, (tol, 0.0) if tol is not None else tolerances(A, atol, rtol))
     s = svd_op(symmetric("linalg.matrix_rank", A, "L") if hermitian else A)[1]
+    return given(count_above(s, absolute, relative), out)
+
+
+def count_above(s, atol, rtol):
+    """How many of the singular values s (..., k) lie above the tolerance: int64 (...)."""
     if not s.shape[-1]:
-        return given(cast(OPS["filled"](s, tuple(s.shape[:-1]), 0), int64), out)
-    largest = OPS["amax"](s, (-1,), True)
-    above = OPS["gt"](s, OPS["maximum"](largest * relative, largest * 0.0 + absolute))
-    return given(OPS["sum"](cast(above, int64), -1, False, None), out)
+        return cast(OPS["filled"](s, tuple(s.shape[:-1]), 0), int64)
+    return OPS["sum"](cast(ops.above(s, atol, rtol), int64), -1, False, None)
 
 
 def lstsq(A, B, rcond=None, *, driver=None):  # noqa: N803
@@ -191,11 +194,11 @@ def lstsq(A, B, rcond=None, *, driver=None):  # noqa: N803
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):
         raise ArgumentError(f"linalg.lstsq: wants driver 'gels', 'gelsy', 'gelsd' or 'gelss', got {driver!r}")
-    x, (m, n) = matmul(ops.pinv(A, 0.0, relative), b), A.shape[-2:]
-    residuals = values = basic_index(reshape(x, (-1,)), (slice(0, 0),))
-    rank = cast(values, int64) if driver == "gels" else matrix_rank(A, rtol=relative)
-    if driver in ("gelsd", "gelss"):
-        values = svd_op(A)[1]
+    inverse, s = ops.pinv(A, 0.0, relative)
+    x, (m, n) = matmul(inverse, b), A.shape[-2:]
+    residuals = nothing = basic_index(reshape(x, (-1,)), (slice(0, 0),))
+    rank = cast(nothing, int64) if driver == "gels" else count_above(s, 0.0, relative)
+    values = s if driver in ("gelsd", "gelss") else nothing
     if m > n and (driver == "gels" or driver != "gelsy" and bool(OPS["all"](OPS["eq"](rank, n), None, False))):
         error = matmul(A, x) - b
         residuals = OPS["sum"](error * error, -2, False, None)

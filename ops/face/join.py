@@ -5,13 +5,13 @@ import numpy as np
 
 from zoo.ops.device import constant, fetch
 from zoo.ops.dims import wrap
-from zoo.ops.dtypes import number_in
+from zoo.ops.dtypes import number_in, result_type
 from zoo.ops.errors import ArgumentError, DimError, ShapeError
 from zoo.ops.face.shape import EVERY, atleast_1d, atleast_2d, atleast_3d, numbers, ravel, sequence, transpose, unsqueeze
 from zoo.ops.index import index as index_op
 from zoo.ops.join import cat as cat_op
 from zoo.ops.op import OPS, into
-from zoo.ops.shape import basic_index, clone, expand, reshape
+from zoo.ops.shape import basic_index, cast, clone, expand, reshape
 from zoo.ops.shape import constant_pad_nd as constant_pad_op
 from zoo.ops.shape import diagonal as diagonal_op
 from zoo.ops.shape import flip as flip_op
@@ -107,7 +107,8 @@ def block_diag(*tensors):
     for x in tensors:
         if len(x.shape) > 2:
             raise ShapeError(f"block_diag: wants at most 2 dims, got shape {tuple(x.shape)}")
-    blocks = [atleast_2d(x) for x in tensors]
+    dtype = result_type(*tensors)                    # before numbers are matrices: they count less
+    blocks = [cast(atleast_2d(x), dtype) if x.dtype != dtype else atleast_2d(x) for x in tensors]
     width, left, rows = sum(x.shape[1] for x in blocks), 0, []
     for x in blocks:
         rows.append(constant_pad_op(x, (left, width - left - x.shape[1]), 0))

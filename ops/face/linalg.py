@@ -42,7 +42,11 @@ def inv(A, *, out=None):  # noqa: N803
         >>> zoo.linalg.inv(zoo.tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
         [[0.5, 0.0], [0.0, 0.25]]
     """
-    return given(ops.solve(A, identity(A)), out)
+    one = identity(A)
+    try:
+        return given(ops.solve(A, one), out)
+    except LinAlgError:
+        raise LinAlgError(f"linalg.inv: Singular matrix, got shape {tuple(A.shape)}") from None
 
 
 def no_errors(like, batch):

@@ -191,8 +191,18 @@ def same_shape(op: str, input, target) -> None:
         raise ArgumentError(f"{op}: wants a target like input, got {tuple(target.shape)} for {tuple(input.shape)}")
 
 
+def need_to_broadcast(op: str, input, target) -> None:
+    """Raises in the name of the loss, not of the op inside it."""
+    try:
+        np.broadcast_shapes(tuple(input.shape), tuple(target.shape))
+    except ValueError:
+        raise ShapeError(f"{op}: wants shapes that broadcast, got input {tuple(input.shape)} and target "
+                         f"{tuple(target.shape)}") from None
+
+
 def compared(op: str, error, input, target, *options):
     """error(input, target), an elementwise Op; warns where shapes differ: (N, 1) against (N,) is hardly ever meant."""
+    need_to_broadcast(op, input, target)
     result = error(input, target, *options)
     if tuple(input.shape) != tuple(target.shape):
         warnings.warn(f"{op}: the target's shape {tuple(target.shape)} differs from the input's {tuple(input.shape)}; "
@@ -215,7 +225,7 @@ def weighted_mean(loss, weight, reduction: str, size_average, reduce):
     """torch's weighted losses: the mean is sum(weight * loss) / sum(weight)."""
     if weight is None:
         return reduced(loss, reduction, size_average, reduce)
-    same_shape("loss", loss, weight)
+    same_shape("a weighted loss", loss, weight)
     loss, reduction = loss * weight, legacy(reduction, size_average, reduce)
     return OPS["sum"](loss) / OPS["sum"](weight) if reduction == "mean" else reduced(loss, reduction)
 
@@ -235,11 +245,17 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mea
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    """0.5 (input - target)^2 where |input - target| < delta, else delta (|input - target| - delta / 2)."""
+    """0.5 (input - target)^2 where |input - target| < delta, else delta (|input - target| - delta / 2).
+
+    weight: a factor of each element; the mean is over their number (mse_loss and l1_loss divide by the weights' sum).
+    """
     if delta <= 0:
         raise ArgumentError(f"huber_loss: wants delta > 0, got {delta}")
     loss = compared("huber_loss", huber_error, input, target, float(delta))
-    return weighted_mean(loss, weight, reduction, None, None)
+    if weight is not None:
+        same_shape("huber_loss", input, weight)
+        loss = loss * weight
+    return reduced(loss, reduction)
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -275,6 +291,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     """target (log target - input) for log probabilities input; "batchmean" divides the sum by the batch size."""
+    need_to_broadcast("kl_div", input, target)
     loss = OPS["exp"](target) * (target - input) if log_target else relative_entropy(input, target)
     if reduction == "batchmean":
         return OPS["sum"](loss) / (loss.shape[0] if loss.ndim else 1)
@@ -283,11 +300,13 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """log(1 + exp(-target * input)), target 1 or -1."""
+    need_to_broadcast("soft_margin_loss", input, target)
     return reduced(binary_entropy_with_logits(input * target, 1.0), reduction, size_average, reduce)
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """input where target is 1, max(0, margin - input) where it is -1."""
+    need_to_broadcast("hinge_embedding_loss", input, target)
     far = OPS["where"](OPS["eq"](target, 1), 0.0, positive_part(margin - input))
     return reduced(far + OPS["where"](OPS["eq"](target, -1), 0.0, input), reduction, size_average, reduce)
 
@@ -303,6 +322,7 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, size_average=None, r
 def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
                      reduction="mean"):
     """exp(input) - target * input, or without log_input: input - target log(input + eps); full adds Stirling's term."""
+    need_to_broadcast("poisson_nll_loss", input, target)
     loss = OPS["exp"](input) - target * input if log_input else input - target * OPS["log"](input + eps)
     if full:
         safe = OPS["where"](OPS["gt"](target, 1), target, 1.0)
@@ -316,6 +336,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
     var has the shape of input, or 1 in its last dimension, or lacks it, or is one number.
     """
+    need_to_broadcast("gaussian_nll_loss", input, target)
     if isinstance(var, (int, float)):
         if var < 0:
             raise ArgumentError(f"gaussian_nll_loss: wants var >= 0, got {var}")
@@ -342,6 +363,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
         >>> zoo.nn.functional.cosine_similarity(zoo.ones(1, 2), zoo.ones(1, 2)).round(decimals=5).tolist()
         [1.0]
     """
+    need_to_broadcast("cosine_similarity", x1, x2)
     shape = np.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
     x1, x2 = (expand(x, shape) for x in (x1, x2))
     unit = [x / OPS["maximum"](OPS["vector_norm"](x, 2, dim, True), eps) for x in (x1, x2)]
