@@ -1,4 +1,5 @@
 """Remembered calls: what they tell apart, that they do on other arrays what the launcher does, and what they free."""
+import threading
 from importlib import import_module
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -231,3 +232,28 @@ def test_a_draw_is_traced_once_and_differs_each_time(traces):
 
     with pytest.raises(remember.Untraceable):
         int(remember.Live(7))
+
+
+def test_two_threads_write_down_at_the_same_time():
+    both = threading.Barrier(2, timeout=60)
+
+    def launcher(x):
+        copies = [cuda.empty(x.shape, x.dtype, x.device) for _ in range(2)]
+        both.wait()                                     # each thread has allocated
+        cuda.copy_device(copies[0], x)
+        y = OPS["neg"](copies.pop(0))
+        both.wait()                                     # and freed
+        return y
+    call, found = run_as_op(launcher, 1), {}
+
+    def work(n):
+        found[n] = [cuda.to_numpy(call(ramp((n,)))) for _ in range(3)]
+    threads = [threading.Thread(target=work, args=(n,)) for n in (3, 300)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for n, results in found.items():
+        for y in results:
+            np.testing.assert_array_equal(y, -np.arange(n))
+    assert len(found) == 2

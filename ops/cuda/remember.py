@@ -13,6 +13,7 @@ no part of the text: each call finds the present ones. Seed and offset of a draw
 launcher may only hand them on (capture.Live).
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -28,7 +29,8 @@ from zoo.ops.op import signature
 
 MOST = 4096  # calls remembered per op
 NOWHERE = -1  # the device of traced arrays
-SPACE = 1 << 50  # from one traced array's address to the next one's
+BEGIN, SPACE = 1 << 57, 1 << 44  # traced arrays' addresses: behind those of any GPU, and so far apart
+numbers = itertools.count()  # of traced arrays in all threads: their addresses are keys of one ledger
 
 marked: set[Callable] = set()
 known: list[dict[tuple, Callable]] = []  # of every op, the calls it remembers
@@ -156,7 +158,7 @@ def settled(a: Any) -> Any:
 
 
 class Block:
-    """The memory of a traced array: its name in the text, and an address that nothing has."""
+    """The memory of a traced array: its name in the text, and an address."""
 
     __slots__ = ("name", "pointer", "trace")
 
@@ -173,7 +175,6 @@ class Trace:
     def __init__(self, device: int):
         self.device = device
         self.lines: list[str] = []
-        self.blocks = 0
         self.open: dict[str, tuple[int, int, int]] = {}  # of new blocks whose line is not written: it, bytes, address
         self.space: dict[str, Any] = {"DeviceArray": DeviceArray, "new": new, "state": state, "activate": activate,
                                       "device": device}
@@ -196,8 +197,7 @@ class Trace:
 
     def block(self, name: str, place: int = 0) -> Block:
         """Memory of that name, so many bytes behind an aligned address."""
-        self.blocks += 1
-        return Block(self, name, self.blocks * SPACE + place)
+        return Block(self, name, BEGIN + next(numbers) % 2**17 * SPACE + place)
 
     def allocate(self, nbytes: int, device: int) -> Block:
         """Stands in for the class of a new array's memory."""
