@@ -104,10 +104,10 @@ class binary_entropy_with_logits:
 
 @elementwise
 class relative_entropy:
-    """t log t - t x for log probabilities x: the divergence of each element, 0 log 0 = 0."""
+    """t log t - t x for log probabilities x: the divergence of each element, 0 log 0 = 0; nan for t < 0."""
     kind = "float"
-    def f(input, target): return where(target > 0.0, target * (log(target) - input), -target * input)
+    def f(input, target): return where(target == 0.0, -target * input, target * (log(target) - input))
     def dinput(dy, target): return -dy * target
-    def dtarget(dy, input, target): return dy * where(target > 0.0, log(target) + 1.0 - input, 0.0 - input)
+    def dtarget(dy, input, target): return dy * where(target == 0.0, 0.0 - input, log(target) + 1.0 - input)
     dtypes = "floats"
     samples = near
