@@ -86,14 +86,16 @@ def tuned(case: Case, options, scratch) -> dict | None:
             left_out += 1
             if options.verbose:
                 print(f"    {config}: {type(e).__name__}: {str(e).splitlines()[:1]}")
+    tags = sorted(query.tags)
+    name = f"{query.op} {query.kind} {query.M}x{query.N}x{query.K} {' '.join(tags)}"
     if not results:
+        print(f"{name}: no candidate runs; {left_out} left out", flush=True)
         return None
     results.sort(key=lambda r: r[0])
     us, spread, best = results[0]
     tflops = 2e-6 * query.M * query.N * query.K * query.batch / us
-    tags = sorted(query.tags)
-    print(f"{query.op} {query.kind} {query.M}x{query.N}x{query.K} {' '.join(tags)}: {us:.1f} us, {tflops:.0f} TF/s, "
-          f"{shortened(best)}, best of {len(results)}; {left_out} left out", flush=True)
+    print(f"{name}: {us:.1f} us, {tflops:.0f} TF/s, {shortened(best)}, best of {len(results)}; {left_out} left out",
+          flush=True)
     basis = dict(us=round(us, 2), spread_us=[round(t, 2) for t in spread], shape=[query.M, query.N, query.K],
                  candidates=len(results), **provenance())
     if len(results) > 1:
