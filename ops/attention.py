@@ -14,25 +14,53 @@ from zoo.ops.norm import wide
 from zoo.ops.op import OPS, Spec, structured
 from zoo.ops.random import dropout_mask, philox, scale_of, threshold
 from zoo.ops.rnn import lifted
-from zoo.ops.shape import cast, filled, permute, reshape, sum_to, tril
+from zoo.ops.shape import cast, expand, filled, permute, reshape, sum_to, tril
 
 CELLS = 1 << 17         # weights of one block: they and their copies stay in cache
 
 
 def check_attention(query, key, value, bias, p: float) -> None:
-    """Raises unless query (B, H, L, E), key (B, H, S, E), value (B, H, S, V) and bias fit together."""
+    """Raises unless query (B, H, L, E), key (B, K, S, E), value (B, K, S, V) and bias fit together; K divides H."""
     arrays = [a for a in (query, key, value, bias) if a is not None]
     if query.dtype not in FLOATS or any(a.dtype != query.dtype for a in arrays):
         raise DtypeError(f"attention: wants one floating dtype, got {', '.join(str(a.dtype) for a in arrays)}")
-    if any(a.ndim != 4 for a in arrays) or tuple(key.shape) != (*query.shape[:2], value.shape[2], query.shape[3]) \
-            or tuple(value.shape[:2]) != tuple(query.shape[:2]):
-        raise ShapeError("attention: wants query (B, H, L, E), key (B, H, S, E) and value (B, H, S, V), got "
-                         f"{', '.join(str(tuple(a.shape)) for a in (query, key, value))}")
+    if any(a.ndim != 4 for a in arrays) or tuple(key.shape[:3]) != tuple(value.shape[:3]) \
+            or (key.shape[0], key.shape[3]) != (query.shape[0], query.shape[3]) \
+            or not divides(key.shape[1], query.shape[1]):
+        raise ShapeError("attention: wants query (B, H, L, E), key (B, H, S, E) and value (B, H, S, V), or fewer heads "
+                         f"that divide H, got {', '.join(str(tuple(a.shape)) for a in (query, key, value))}")
     full = (*query.shape[:3], key.shape[2])
     if bias is not None and any(n not in (1, m) for n, m in zip(bias.shape, full, strict=True)):
         raise ShapeError(f"attention: wants a mask that broadcasts to {full}, got {tuple(bias.shape)}")
     if not 0 <= p <= 1:
         raise ArgumentError(f"attention: wants a dropout probability in [0, 1], got {p}")
+
+
+def repeated(x: np.ndarray, heads: int) -> np.ndarray:
+    """x (B, K, S, E) with each head for all query heads that share it, (B, heads, S, E)."""
+    return x if x.shape[1] == heads else np.repeat(x, heads // x.shape[1], 1)
+
+
+def repeated_heads(x, heads: int):
+    """The same in ops, of x (*, K, S, E)."""
+    *lead, given, steps, width = x.shape
+    if given == heads:
+        return x
+    spread = expand(reshape(x, (*lead, given, 1, steps, width)), (*lead, given, heads // given, steps, width))
+    return reshape(spread, (*lead, heads, steps, width))
+
+
+def sum_of_shared(dx, heads: int):
+    """Of gradients (B, H, S, E) of repeated heads those of the `heads` heads themselves; arrays or in ops."""
+    b, every, steps, width = dx.shape
+    if every == heads:
+        return dx
+    return OPS["sum"](reshape(dx, (b, heads, every // heads, steps, width)), (2,))
+
+
+def divides(shared: int, heads: int) -> bool:
+    """Can so many heads of keys and values be shared by the `heads` of the query?"""
+    return shared == heads or shared > 0 and heads % shared == 0
 
 
 class Block(NamedTuple):
@@ -57,7 +85,7 @@ class Weights:
 
     def __init__(self, query, key, bias, causal, scale, p, seed, offset):
         self.shape = (*query.shape[:3], key.shape[2])
-        self.q, self.k = flat(query), flat(key)
+        self.q, self.k = flat(query), flat(repeated(key, query.shape[1]))
         self.bias = None if bias is None else np.broadcast_to(bias, self.shape)
         self.causal, self.scale, self.p, self.seed, self.offset = causal, query.dtype.type(scale), p, seed, offset
 
@@ -97,15 +125,16 @@ def flat(x: np.ndarray) -> np.ndarray:
 
 def samples(rng) -> dict:
     """Arguments of attention."""
-    def case(b, h, length, s, e, v, bias=None, causal=False, p=0.0):
-        shapes = (b, h, length, e), (b, h, s, e), (b, h, s, v)
+    def case(b, h, length, s, e, v, bias=None, causal=False, p=0.0, share=1):
+        shapes = (b, h, length, e), (b, h // share, s, e), (b, h // share, s, v)
         mask = None if bias is None else rng.normal(size=bias)
         return *(rng.normal(size=shape) for shape in shapes), mask, causal, 1 / math.sqrt(e), p, 7, (1 << 33) + 5
     hidden = list(case(1, 2, 3, 4, 2, 2, (1, 1, 3, 4)))
     hidden[3] = np.array([[0.0, -np.inf, 0.0, 1.0], [-np.inf] * 4, [1e4, 0.0, -1e4, 0.0]])[None, None]
     far = case(1, 1, 4, 5, 3, 2, causal=True)
     return {"ordinary": [case(2, 2, 3, 4, 5, 3), case(1, 2, 4, 4, 2, 2, (1, 2, 4, 4), True),
-                         case(2, 1, 3, 5, 2, 3, (2, 1, 1, 5), p=0.4), case(1, 2, 2, 3, 2, 2, (1, 1, 1, 3))],
+                         case(2, 1, 3, 5, 2, 3, (2, 1, 1, 5), p=0.4), case(1, 2, 2, 3, 2, 2, (1, 1, 1, 3)),
+                         case(2, 6, 3, 4, 2, 3, (1, 6, 3, 4), True, 0.3, share=3)],
             "empty": [case(0, 2, 3, 4, 5, 3), case(1, 2, 0, 4, 2, 2), case(1, 1, 2, 0, 2, 2)],
             "0-d": "wants (B, H, L, E)",
             "odd": [case(1, 1, 17, 19, 3, 5, causal=True, p=0.1), case(1, 3, 5, 33, 7, 1, (1, 3, 5, 33))],
@@ -116,9 +145,10 @@ def samples(rng) -> dict:
 class attention:
     """softmax(scale * query key^T + bias) value: each row of the query takes its weighted mean of the values.
 
-    query (B, H, L, E), key (B, H, S, E), value (B, H, S, V), bias of 4 dimensions that broadcasts to (B, H, L, S), or
-    None; -inf hides a key. causal: row i sees the keys up to i. p: dropout of the weights, drawn as dropout_mask does
-    for (B, H, L, S) from (seed, offset). A row that sees no key is 0.
+    query (B, H, L, E), key (B, K, S, E), value (B, K, S, V), where K divides H: head h of the query reads head
+    h // (H / K) of these; bias of 4 dimensions that broadcasts to (B, H, L, S), or None; -inf hides a key. causal: row
+    i sees the keys up to i. p: dropout of the weights, drawn as dropout_mask does for (B, H, L, S) from (seed, offset).
+    A row that sees no key is 0.
     -> y (B, H, L, V), and for the backward pass lse (B, H, L), float32 or wider: log sum exp of the scores.
     """
     outputs = ("y", "lse")
@@ -133,7 +163,8 @@ class attention:
     def forward(query, key, value, bias, causal, scale, p, seed, offset):
         out, kept = attention.check(query, key, value, bias, causal, scale, p, seed, offset)
         query, key, value, bias = map(wide, (query, key, value, bias))
-        weights, v = Weights(query, key, bias, causal, scale, p, seed, offset), flat(value)
+        weights = Weights(query, key, bias, causal, scale, p, seed, offset)
+        v = flat(repeated(value, query.shape[1]))
         y = np.zeros((len(v), *out.shape[2:]), query.dtype)
         lse = np.full((len(v), out.shape[2]), -np.inf, query.dtype)
         for block in weights.blocks() if y.size and v.size else ():
@@ -154,6 +185,7 @@ class attention:
     def decompose(query, key, value, bias, causal, scale, p, seed, offset):
         dtype = query.dtype
         query, key, value, bias = lifted(query, key, value, bias)
+        key, value = (repeated_heads(x, query.shape[1]) for x in (key, value))
         weights, lse = weights_of(query, key, bias, causal, scale)
         return cast(dropout_mask(weights, p, seed, offset) @ value, dtype), reshape(lse, tuple(lse.shape[:3]))
 
@@ -193,7 +225,7 @@ class attention_grad:
         specs = attention_grad.check(dy, query, key, value, bias, y, lse, causal, scale, p, seed, offset, want_bias)
         dy, query, key, value, bias, y = map(wide, (dy, query, key, value, bias, y))
         weights = Weights(query, key, bias, causal, scale, p, seed, offset)
-        v, g, most = flat(value), flat(dy), flat(np.where(lse == -np.inf, 0, lse))[..., None]
+        v, g, most = flat(repeated(value, query.shape[1])), flat(dy), flat(np.where(lse == -np.inf, 0, lse))[..., None]
         mean = flat((dy * y).sum(3, keepdims=True))
         dq, dk, dv = (np.zeros_like(x) for x in (weights.q, weights.k, v))
         dbias = np.zeros(specs[3].shape, query.dtype)
@@ -209,18 +241,21 @@ class attention_grad:
             ds *= weights.scale
             dq[heads, rows] += ds @ weights.k[heads, columns]
             dk[heads, columns] += ds.transpose(0, 2, 1) @ weights.q[heads, rows]
+        dk, dv = (sum_of_shared(d.reshape(*query.shape[:2], *d.shape[1:]), key.shape[1]) for d in (dk, dv))
         return tuple(d.reshape(s.shape).astype(s.dtype, copy=False) for d, s in zip((dq, dk, dv, dbias), specs,
                                                                                     strict=True))
 
     def decompose(dy, query, key, value, bias, y, lse, causal, scale, p, seed, offset, want_bias):
         dtype = query.dtype
         dy, query, key, value, bias = lifted(dy, query, key, value, bias)
+        shared, (key, value) = key.shape[1], (repeated_heads(x, query.shape[1]) for x in (key, value))
         weights, _ = weights_of(query, key, bias, causal, scale)
         dvalue = turned(dropout_mask(weights, p, seed, offset)) @ dy
         dweights = dropout_mask(dy @ turned(value), p, seed, offset)
         ds = weights * (dweights - OPS["sum"](weights * dweights, (3,), True))
         dbias = sum_to(ds, tuple(bias.shape)) if want_bias else filled(ds, (0,), 0)
-        grads = (ds @ key) * scale, (turned(ds) @ query) * scale, dvalue, dbias
+        grads = ((ds @ key) * scale, sum_of_shared((turned(ds) @ query) * scale, shared),
+                 sum_of_shared(dvalue, shared), dbias)
         return tuple(cast(d, dtype) for d in grads)
 
     def samples(rng):

@@ -22,8 +22,8 @@ from zoo.ops.random_gpu import four_words, stream_at
 WIDEST = 512            # widths of heads above it run in other ops, as do those for which the table has no tile
 
 
-# Sizes of every kind share a kernel; a mask's strides are specialised, since only what Triton knows to be dense is read
-# along neighbouring threads, in the gradients' transposed tiles too.
+# Sizes of every kind share a kernel. `shared` is specialised: 1 costs nothing. So are a mask's strides, since only what
+# Triton knows to be dense is read along neighbouring threads, in the gradients' transposed tiles too.
 NUMBERS = ["L", "S", "ED", "VD", "H", "seed", "offset", "cut"]
 
 
@@ -99,11 +99,11 @@ def kept(z, m0, n0, L, S, seed, offset, cut, FOURS: tl.constexpr, BM: tl.constex
 
 
 @triton.jit(do_not_specialize=NUMBERS)
-def attend(q, k, v, bias, y, lse, L, S, ED, VD, H, strides, scale: "fp64", state, seed: "i64",  # noqa: F821
+def attend(q, k, v, bias, y, lse, L, S, ED, VD, H, shared, strides, scale: "fp64", state, seed: "i64",  # noqa: F821
            offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr, DROP: tl.constexpr,  # noqa: F821
            FOURS: tl.constexpr, DIV: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr,
            BN: tl.constexpr, BE: tl.constexpr, BV: tl.constexpr):
-    """y (heads, L, V), lse (heads, L) from q (heads, L, E), k (heads, S, E), v (heads, S, V), heads = B * H.
+    """y (heads, L, V), lse (heads, L) from q (heads, L, E), k, v (heads / shared, S, E or V), heads = B * H.
 
     bias (B, H, L, S) at `strides`, or None; E = ED*DIV, V = VD*DIV. Grid: (heads * ceil(L / BM),).
     """
@@ -113,6 +113,7 @@ def attend(q, k, v, bias, y, lse, L, S, ED, VD, H, strides, scale: "fp64", state
     m, n = tl.arange(0, BM), tl.arange(0, BN)
     re, rv = tl.arange(0, BE), tl.arange(0, BV)
     head = z.to(tl.int64)
+    source = (z // shared).to(tl.int64)
     seed, offset = stream_at(state, seed, offset)
     queries = tile(q + head * L * E, m0 + m, re, L, E)
     most = tl.full((BM,), float("-inf"), WIDE)
@@ -122,7 +123,7 @@ def attend(q, k, v, bias, y, lse, L, S, ED, VD, H, strides, scale: "fp64", state
     if CAUSAL:
         end = tl.minimum(S, m0 + BM)
     for n0 in range(0, end, BN):
-        keys = tile(k + head * S * E, n0 + n, re, S, E)
+        keys = tile(k + source * S * E, n0 + n, re, S, E)
         s = tl.dot(queries, tl.trans(keys), input_precision=PRECISION, out_dtype=WIDE) * scale.to(WIDE)
         s = seen_scores(s, bias, z, m0, n0, m[:, None], n[None, :], L, S, H, strides, CAUSAL)
         up = tl.maximum(most, tl.max(s, 1))
@@ -132,7 +133,7 @@ def attend(q, k, v, bias, y, lse, L, S, ED, VD, H, strides, scale: "fp64", state
         total = total * shrink + tl.sum(w, 1)
         if DROP:
             w = tl.where(kept(z, m0, n0, L, S, seed, offset, cut, FOURS, BM, BN), w * factor.to(WIDE), 0.0)
-        values = tile(v + head * S * V, n0 + n, rv, S, V)
+        values = tile(v + source * S * V, n0 + n, rv, S, V)
         out = tl.dot(w.to(values.dtype), values, out * shrink[:, None], input_precision=PRECISION, out_dtype=WIDE)
         most = up
     out = out / tl.where(total == 0, 1.0, total)[:, None]
@@ -153,8 +154,8 @@ def row_products(x, y, sums, rows, V, BM: tl.constexpr, BV: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=NUMBERS)
-def grad_query(q, k, v, bias, lse, dy, means, dq, dscores, L, S, ED, VD, H, strides, scale: "fp64", state,  # noqa: F821
-               seed: "i64", offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr,  # noqa: F821
+def grad_query(q, k, v, bias, lse, dy, means, dq, dscores, L, S, ED, VD, H, shared, strides, scale: "fp64",  # noqa: F821
+               state, seed: "i64", offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr,  # noqa: F821
                DROP: tl.constexpr, FOURS: tl.constexpr, DIV: tl.constexpr, WIDE: tl.constexpr, PRECISION: tl.constexpr,
                BM: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr, BV: tl.constexpr):
     """dq (heads, L, E), and dscores (heads, L, S) unless None; dy as y, means (heads, L) the row sums of dy * y.
@@ -167,6 +168,7 @@ def grad_query(q, k, v, bias, lse, dy, means, dq, dscores, L, S, ED, VD, H, stri
     m, n = tl.arange(0, BM), tl.arange(0, BN)
     re, rv = tl.arange(0, BE), tl.arange(0, BV)
     head = z.to(tl.int64)
+    source = (z // shared).to(tl.int64)
     seed, offset = stream_at(state, seed, offset)
     queries = tile(q + head * L * E, m0 + m, re, L, E)
     g = tile(dy + head * L * V, m0 + m, rv, L, V)
@@ -176,11 +178,11 @@ def grad_query(q, k, v, bias, lse, dy, means, dq, dscores, L, S, ED, VD, H, stri
     if CAUSAL:
         end = tl.minimum(S, m0 + BM)
     for n0 in range(0, end, BN):
-        values = tile(v + head * S * V, n0 + n, rv, S, V)
+        values = tile(v + source * S * V, n0 + n, rv, S, V)
         dw = tl.dot(g, tl.trans(values), input_precision=PRECISION, out_dtype=WIDE)
         if DROP:
             dw = tl.where(kept(z, m0, n0, L, S, seed, offset, cut, FOURS, BM, BN), dw * factor.to(WIDE), 0.0)
-        keys = tile(k + head * S * E, n0 + n, re, S, E)
+        keys = tile(k + source * S * E, n0 + n, re, S, E)
         s = tl.dot(queries, tl.trans(keys), input_precision=PRECISION, out_dtype=WIDE) * scale.to(WIDE)
         s = seen_scores(s, bias, z, m0, n0, m[:, None], n[None, :], L, S, H, strides, CAUSAL)
         ds = tl.exp(s - most[:, None]) * (dw - mean[:, None])
@@ -192,12 +194,13 @@ def grad_query(q, k, v, bias, lse, dy, means, dq, dscores, L, S, ED, VD, H, stri
 
 
 @triton.jit(do_not_specialize=NUMBERS)
-def grad_key_value(q, k, v, bias, lse, dy, means, dk, dv, L, S, ED, VD, H, strides, scale: "fp64", state,  # noqa: F821
-                   seed: "i64", offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr,  # noqa: F821
+def grad_key_value(q, k, v, bias, lse, dy, means, dk, dv, L, S, ED, VD, H, shared, strides, scale: "fp64",  # noqa: F821
+                   state, seed: "i64", offset: "i64", cut: "i64", factor: "fp64", CAUSAL: tl.constexpr,  # noqa: F821
                    DROP: tl.constexpr, FOURS: tl.constexpr, DIV: tl.constexpr, WIDE: tl.constexpr,
                    PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BE: tl.constexpr, BV: tl.constexpr):
-    """dk (heads, S, E), dv (heads, S, V); the others as `grad_query`. Grid: (heads * ceil(S / BN),).
+    """dk (heads, S, E), dv (heads, S, V): also of heads that share keys each its own; the others as `grad_query`.
 
+    Grid: (heads * ceil(S / BN),).
     Tiles of scores lie transposed, keys down and queries across: so they are left operands of the sums as they are.
     """
     E = ED * DIV
@@ -206,9 +209,10 @@ def grad_key_value(q, k, v, bias, lse, dy, means, dk, dv, L, S, ED, VD, H, strid
     m, n = tl.arange(0, BM), tl.arange(0, BN)
     re, rv = tl.arange(0, BE), tl.arange(0, BV)
     head = z.to(tl.int64)
+    source = (z // shared).to(tl.int64)
     seed, offset = stream_at(state, seed, offset)
-    keys = tile(k + head * S * E, n0 + n, re, S, E)
-    values = tile(v + head * S * V, n0 + n, rv, S, V)
+    keys = tile(k + source * S * E, n0 + n, re, S, E)
+    values = tile(v + source * S * V, n0 + n, rv, S, V)
     total_k = tl.zeros((BN, BE), WIDE)
     total_v = tl.zeros((BN, BV), WIDE)
     begin = 0
@@ -234,8 +238,9 @@ def grad_key_value(q, k, v, bias, lse, dy, means, dk, dv, L, S, ED, VD, H, strid
 
 
 class Sizes(NamedTuple):
-    """B * H heads of L rows and S keys, of widths E and V."""
+    """B * H heads of L rows and S keys, of widths E and V; of keys and values each for `shared` heads."""
     heads: int
+    shared: int
     L: int
     S: int
     E: int
@@ -244,7 +249,7 @@ class Sizes(NamedTuple):
 
 def _sizes(query: DeviceArray, value: DeviceArray) -> Sizes:
     b, h, length, width = query.shape
-    return Sizes(b * h, length, value.shape[2], width, value.shape[3])
+    return Sizes(b * h, h // max(value.shape[1], 1), length, value.shape[2], width, value.shape[3])
 
 
 def _kind_of(dtype) -> str:
@@ -276,8 +281,8 @@ def _common(query, bias, sizes: Sizes, causal, scale, p, seed, offset) -> tuple[
     strides = (0,) * 4 if bias is None else tuple(
         0 if n == 1 else stride for n, stride in zip(bias.shape, bias.strides, strict=True))
     drawn = cuda.random_state(seed, offset) if p else (None, 0, 0)
-    numbers = (sizes.L, sizes.S, sizes.E // div, sizes.V // div, query.shape[1], strides, float(scale), *drawn,
-               threshold(p), float(scale_of(p)))
+    numbers = (sizes.L, sizes.S, sizes.E // div, sizes.V // div, query.shape[1], sizes.shared, strides, float(scale),
+               *drawn, threshold(p), float(scale_of(p)))
     precision = "tf32" if _kind_of(query.dtype) == "tf32" else "ieee"
     return numbers, dict(CAUSAL=bool(causal), DROP=p > 0, FOURS=p > 0 and sizes.S % 4 == 0, DIV=div,
                          WIDE=wide_of(query.dtype), PRECISION=precision, BE=be, BV=bv)
@@ -307,7 +312,9 @@ def attention_grad(dy, query, key, value, bias, y, lse, causal, scale, p, seed, 
         return contract.attention_grad.decompose(dy, query, key, value, bias, y, lse, causal, scale, p, seed, offset,
                                                  want_bias)
     g, q, k, v, y, lse = map(dense, (dy, query, key, value, y, lse))
-    dq, dk, dv = (cuda.empty(x.shape, x.dtype, x.device) for x in (q, k, v))
+    # Of heads that share keys each writes its own gradients, which are then summed: a loop over them in the kernel
+    # spilled registers in its float32 tiles.
+    dq, dk, dv = (cuda.empty((*query.shape[:2], *x.shape[2:]), x.dtype, x.device) for x in (q, k, v))
     dscores = None
     if want_bias:
         dscores = cuda.empty((*query.shape[:3], sizes.S), lse.dtype, q.device)
@@ -319,8 +326,8 @@ def attention_grad(dy, query, key, value, bias, y, lse, causal, scale, p, seed, 
     known = q, k, v, bias, lse, g, means
     cuda.launch(grad_query, (sizes.heads * -(-sizes.L // rows.BM),), *known, dq, dscores, *numbers, **constants,
                 **_tile_of(rows))
-    cuda.launch(grad_key_value, (sizes.heads * -(-sizes.S // columns.BN),), *known, dk, dv, *numbers, **constants,
-                **_tile_of(columns))
+    cuda.launch(grad_key_value, (sizes.heads * -(-sizes.S // columns.BN),), *known, dk, dv, *numbers,
+                **constants, **_tile_of(columns))
     dbias = cuda.empty((0,), q.dtype, q.device) if dscores is None else contract.cast(
         contract.sum_to(dscores, tuple(bias.shape)), q.dtype)
-    return dq, dk, dv, dbias
+    return dq, *(contract.sum_of_shared(d, key.shape[1]) for d in (dk, dv)), dbias

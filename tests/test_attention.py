@@ -9,6 +9,7 @@ from zoo import nn
 from zoo.nn import functional as F  # noqa: N812
 from zoo.ops import attention as contract
 from zoo.ops import cuda
+from zoo.ops.cuda import record
 from zoo.ops.random import dropout_mask
 
 ATOL = {"float32": 1e-5, "float64": 1e-11}
@@ -42,6 +43,10 @@ CASES = {
     "3-D": dict(shapes=((3, 5, 4), (3, 7, 4), (3, 7, 4))),
     "5-D": dict(shapes=((2, 2, 3, 5, 4), (2, 2, 3, 7, 4), (2, 2, 3, 7, 4)), mask=(2, 1, 3, 5, 7), kind="float"),
     "grouped": dict(shapes=((2, 6, 5, 4), (2, 2, 7, 4), (2, 2, 7, 3)), enable_gqa=True),
+    "grouped, mask": dict(shapes=((2, 4, 5, 4), (2, 2, 5, 4), (2, 2, 5, 3)), mask=(1, 4, 5, 5), kind="float",
+                          enable_gqa=True),
+    "heads of each": dict(shapes=((2, 4, 5, 4), (2, 2, 7, 4), (2, 1, 7, 3)), enable_gqa=True),
+    "grouped, 3-D": dict(shapes=((6, 5, 4), (2, 7, 4), (2, 7, 3)), enable_gqa=True),
     "one head for all": dict(shapes=((2, 6, 5, 4), (2, 1, 7, 4), (2, 1, 7, 4)), enable_gqa=True),
 }
 
@@ -323,6 +328,26 @@ def test_kernels_of_several_tiles(dtype, causal, length, keys, p, rng):
         # halves: the kernel rounds the weights to the dtype before they meet the values, NumPy does not
         limit = {"float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}[dtype]
         np.testing.assert_allclose(b, a, atol=limit * abs(a).max(), rtol=0)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(("causal", "p"), [(False, 0.0), (True, 0.3)])
+def test_heads_that_share_keys_are_not_copied(causal, p, rng):
+    """Grouped queries: one launch forward, backward two more than ever; numbers of repeated heads, several tiles."""
+    shapes = (2, 6, 70, 8), (2, 2, 75, 8), (2, 2, 75, 5), (2, 6, 70, 5)
+    query, key, value, dy = (rng.standard_normal(shape) for shape in shapes)
+    found, launches = [], []
+    for shared in (True, False):
+        leaves = [zoo.tensor(a, dtype=zoo.float32, device="cuda", requires_grad=True) for a in (query, key, value)]
+        k, v = leaves[1:] if shared else [x.repeat_interleave(3, 1) for x in leaves[1:]]
+        with record.listening(lambda kernel, grid, arguments: launches.append(kernel.function.__name__)):
+            y = contract.attention(leaves[0], k, v, None, causal, 0.35, p, 3, 4)[0]
+            y.backward(zoo.tensor(dy, dtype=zoo.float32, device="cuda"))
+        if shared:
+            assert launches == ["attend", "row_products", "grad_query", "grad_key_value", "fold", "fold"]
+        found.append([x.detach().cpu().numpy() for x in (y, *(x.grad for x in leaves))])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5 * abs(b).max(), rtol=0)
 
 
 @pytest.mark.cuda

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from zoo.ops.attention import attention
+from zoo.ops.attention import attention, divides, repeated_heads
 from zoo.ops.dtypes import bool_
 from zoo.ops.errors import ArgumentError, DtypeError, ShapeError
 from zoo.ops.op import OPS
@@ -21,15 +21,18 @@ def attend(query, key, value, attn_mask, is_causal: bool, scale, enable_gqa: boo
     if attn_mask is not None and is_causal:
         raise ArgumentError(f"{NAME}: wants attn_mask or is_causal, got both")
     if enable_gqa:
-        key, value = (repeated_heads(query, x) for x in (key, value))
+        key, value = grouped(query, key, value)
     shapes = [tuple(x.shape) for x in (query, key, value)]
+    leads = [s[:-2] for s in shapes]
+    if enable_gqa:                                                 # each head of a key stands for several
+        leads[1:] = [(*lead[:-1], leads[0][-1]) for lead in leads[1:]]
     try:
-        lead = shapes[0][:-2] if len({s[:-2] for s in shapes}) == 1 else np.broadcast_shapes(*(s[:-2] for s in shapes))
+        lead = leads[0] if leads[0] == leads[1] == leads[2] else np.broadcast_shapes(*leads)
     except ValueError:
         raise ShapeError(f"{NAME}: wants leading dimensions that broadcast, got "
                          f"{', '.join(map(str, shapes))}") from None
     heads, batch = (lead or (1,))[-1], math.prod(lead[:-1])
-    q, k, v = (x if s[:-2] == lead == (batch, heads) else reshape(expand(x, (*lead, *s[-2:])), (batch, heads, *s[-2:]))
+    q, k, v = (of_heads(x, (*lead[:-1], s[-3] if enable_gqa else heads), batch)
                for x, s in zip((query, key, value), shapes, strict=True))
     bias = None if attn_mask is None else bias_of(attn_mask, query, lead, shapes[1][-2])
     factor = 1 / math.sqrt(max(shapes[0][-1], 1)) if scale is None else scale
@@ -37,15 +40,21 @@ def attend(query, key, value, attn_mask, is_causal: bool, scale, enable_gqa: boo
     return y if len(lead) == 2 else reshape(y, (*lead, *y.shape[-2:]))
 
 
-def repeated_heads(query, x):
-    """x (*, H, S, E) with each head repeated, for the heads of the query (*, n H, L, E)."""
-    if x.ndim < 3 or query.ndim < 3 or not x.shape[-3] or query.shape[-3] % x.shape[-3]:
-        raise ShapeError(f"{NAME}: enable_gqa wants a multiple of the key's and value's heads, got query "
-                         f"{tuple(query.shape)} and {tuple(x.shape)}")
-    *lead, heads, steps, width = x.shape
-    times = query.shape[-3] // heads
-    spread = expand(reshape(x, (*lead, heads, 1, steps, width)), (*lead, heads, times, steps, width))
-    return reshape(spread, (*lead, heads * times, steps, width))
+def of_heads(x, lead: tuple[int, ...], batch: int):
+    """x (*, L, E) with these leading dimensions as (batch, heads, L, E)."""
+    whole = (batch, lead[-1], *x.shape[-2:])
+    return x if x.shape == whole else reshape(expand(x, (*lead, *x.shape[-2:])), whole)
+
+
+def grouped(query, key, value):
+    """Key and value, whose heads (*, K, S, E) several of the query (*, n K, L, E) share; repeated if these differ."""
+    for x in (key, value):
+        if x.ndim < 3 or query.ndim < 3 or not x.shape[-3] or not divides(x.shape[-3], query.shape[-3]):
+            raise ShapeError(f"{NAME}: enable_gqa wants a multiple of the key's and value's heads, got query "
+                             f"{tuple(query.shape)} and {tuple(x.shape)}")
+    if key.shape[-3] == value.shape[-3]:
+        return key, value
+    return [repeated_heads(x, query.shape[-3]) for x in (key, value)]
 
 
 def bias_of(mask, query, lead: tuple[int, ...], steps: int):
