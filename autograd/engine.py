@@ -63,7 +63,7 @@ class ForeignNode(Node):
     __slots__ = ()
 
     def gradients(self, gs: tuple, create_graph: bool, tensor: Callable, retain: bool) -> Any:
-        if type(gs[0]) is not DeviceArray:
+        if type(gs[0]) is not DeviceArray and type(gs[0]) is not Both:
             return self.through_ops(gs, create_graph, tensor, retain)
         plan = self.plan
         return (plan.on_gpu or write_gpu_gradients(plan))(self, retain, *gs)

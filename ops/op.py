@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from zoo.ops.dtypes import bfloat16
 from zoo.ops.errors import DtypeError
 
 OPS: dict[str, "Op"] = {}
 PLAIN: set[type] = {np.ndarray, float, int, bool, complex, type(None), tuple, slice, str, type(Ellipsis), np.dtype,
-                   *(type(np.dtype(t)) for t in "?bhilqBHILQefdFD")}
+                   type(bfloat16), *(type(np.dtype(t)) for t in "?bhilqBHILQefdFD")}
 ALIASES = {"input": 0, "self": 0, "other": 1}          # torch's keywords for what a formula calls x, or a and b
 
 NUMPY_NAMES = ("axis", "dim"), ("keepdims", "keepdim")  # torch takes NumPy's too

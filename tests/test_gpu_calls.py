@@ -117,6 +117,18 @@ def test_remembered_calls_know_the_default_dtype_and_are_bounded(monkeypatch):
     assert 0 < len(plans) <= 3 and (9,) in plans
 
 
+def test_casts_to_every_dtype_are_written_out(monkeypatch):
+    """ml_dtypes' bfloat16 has a class of dtype of its own, which sent each cast of autocast the slow way."""
+    from zoo.autograd import tensor
+    from zoo.ops.dtypes import FLOATS, INTS
+
+    x = zoo.ones(3, device="cuda").requires_grad_()
+    x.double()
+    monkeypatch.setattr(tensor, "remember", None)               # what the slow way calls
+    for dtype in FLOATS | INTS:
+        assert OPS["cast"](x, dtype).dtype == dtype
+
+
 def test_what_is_no_plan_is_refused_each_time():
     x = cuda.from_numpy(np.ones((2, 3), np.float32))
     for _ in range(2):
