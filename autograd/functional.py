@@ -23,6 +23,21 @@ def filled(grads: tuple, inputs: tuple) -> tuple:
     return tuple(zeros_like(x) if g is None else g for g, x in zip(grads, inputs, strict=True))
 
 
+def pulled_back(ys: tuple, xs: tuple) -> tuple[tuple, tuple]:
+    """(us, u^T J at each of xs), u = 0: recorded, so that what is linear in us can be differentiated by them."""
+    us = tuple(zeros_like(y).detach().requires_grad_() for y in ys)
+    return us, weighted(ys, xs, us, create_graph=True)
+
+
+def weighted(ys: tuple, xs: tuple, vs: tuple, create_graph: bool, retain_graph: bool | None = None) -> tuple:
+    """The gradients at xs of the sum of ys weighted by vs (None: by 1); zeros where nothing depends on them."""
+    live = [(y, v) for y, v in zip(ys, vs, strict=True) if y.requires_grad]
+    if not live:
+        return filled((None,) * len(xs), xs)
+    return filled(grad([y for y, _ in live], xs, [v for _, v in live], retain_graph, create_graph, allow_unused=True),
+                  xs)
+
+
 def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False) -> tuple:
     """(func(inputs), v^T J): the vector-Jacobian product, by one backward pass.
 
@@ -34,8 +49,8 @@ def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False) 
     xs, single = leaves(inputs)
     ys = func(*xs)
     many = ys if isinstance(ys, tuple) else (ys,)
-    vs = None if v is None else matching("vjp", v, many)
-    gs = filled(grad(many, xs, vs, create_graph=create_graph, allow_unused=True), xs)
+    vs = (None,) * len(many) if v is None else matching("vjp", v, many)
+    gs = weighted(many, xs, vs, create_graph)
     out = ys if create_graph else (tuple(y.detach() for y in ys) if isinstance(ys, tuple) else ys.detach())
     return out, gs[0] if single else gs
 
@@ -45,13 +60,9 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False) 
     xs, _ = leaves(inputs)
     ys = func(*xs)
     many = ys if isinstance(ys, tuple) else (ys,)
-    us = tuple(zeros_like(y).requires_grad_() for y in many)
-    gs = filled(grad(many, xs, us, create_graph=True, allow_unused=True), xs)
+    us, gs = pulled_back(many, xs)
     vs = matching("jvp", v if v is not None else zeros_like(xs[0]) + 1, xs)
-    live = [(g, w) for g, w in zip(gs, vs, strict=True) if g.requires_grad]
-    js = filled(
-        grad([g for g, _ in live], us, [w for _, w in live], create_graph=create_graph, allow_unused=True), many
-    )
+    js = weighted(gs, us, vs, create_graph)
     out = ys if create_graph else (tuple(y.detach() for y in ys) if isinstance(ys, tuple) else ys.detach())
     return out, js if isinstance(ys, tuple) else js[0]
 
@@ -107,12 +118,7 @@ def hvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False) 
     y = func(*xs)
     gs = filled(grad(y, xs, create_graph=True, allow_unused=True), xs)
     vs = matching("hvp", v, xs)
-    live = [(g, w) for g, w in zip(gs, vs, strict=True) if g.requires_grad]
-    hs = (
-        filled(grad([g for g, _ in live], xs, [w for _, w in live], create_graph=create_graph, allow_unused=True), xs)
-        if live
-        else tuple(map(zeros_like, xs))
-    )
+    hs = weighted(gs, xs, vs, create_graph)
     return (y if create_graph else y.detach()), hs[0] if single else hs
 
 

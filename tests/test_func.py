@@ -227,3 +227,13 @@ def test_functional_call_leaves_the_module_as_it_was():
         zoo.func.functional_call(module, {"a.weight": zoo.ones(3, 3)}, zoo.ones(1, 2))
     after = dict(module.named_parameters(remove_duplicate=False))
     assert after.keys() == before.keys() and all(after[name] is tensor for name, tensor in before.items())
+
+
+def test_functional_takes_outputs_that_do_not_depend_on_the_inputs():
+    """zoo.autograd.functional shares its parts with zoo.func: zeros, as torch's without strict."""
+    x, v = zoo.ones(2), zoo.ones(3)
+    functional = zoo.autograd.functional
+    assert functional.vjp(lambda x: zoo.ones(3), x, v)[1].tolist() == [0, 0]
+    assert functional.jvp(lambda x: zoo.ones(3), x, x)[1].tolist() == [0, 0, 0]
+    assert functional.jvp(lambda x: (x * x, zoo.ones(3)), x, x)[1][0].tolist() == [2, 2]
+    assert functional.hvp(lambda x: x.sum(), x, x)[1].tolist() == [0, 0]

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from zoo.autograd.creation import zeros_like
 from zoo.autograd.engine import Variable
-from zoo.autograd.functional import filled, matching, rows
+from zoo.autograd.functional import matching, pulled_back, rows, weighted
 from zoo.autograd.mode import MODE, enable_grad
 from zoo.autograd.tensor import Tensor
-from zoo.autograd.tensor import grad as grad_of
 from zoo.func.tree import leaves, mapped, rebuilt
 from zoo.ops.errors import ArgumentError, GradError, ShapeError
 
@@ -51,15 +49,11 @@ class Level:
         """The tree as the caller gets it: a tensor keeps its history only if that leads out of this call."""
         return mapped(lambda y: y.detach() if isinstance(y, Tensor) and not self.recorded([y]) else y, tree)
 
-    def gradients(self, ys: list, vs: Any = None, retain: bool = True) -> list:
+    def gradients(self, ys: list, vs: Any = None, retain: bool = True) -> tuple:
         """The gradients at the inputs of the sum of ys weighted by vs; recorded if one of either is."""
-        weights = [None] * len(ys) if vs is None else vs
-        pairs = [(y, v) for y, v in zip(ys, weights, strict=True) if y.requires_grad]
-        if not pairs:
-            return [zeros_like(x).detach() for x in self.inputs]
-        again = self.recorded([*ys, *weights])
-        return list(grad_of([y for y, _ in pairs], self.inputs, [v for _, v in pairs], materialize_grads=True,
-                            retain_graph=retain or again, create_graph=again))
+        vs = (None,) * len(ys) if vs is None else vs
+        again = self.recorded([*ys, *vs])
+        return tuple(g if again else g.detach() for g in weighted(tuple(ys), self.inputs, vs, again, retain or again))
 
 
 def split_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
@@ -210,24 +204,11 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     with enable_grad():
         out, aux = split_aux("jvp", func(*level.trees), has_aux)
         ys = tensors("jvp", out)
-        us, gs = pulled_back(ys, level)
-        again = level.recorded([*ys, *vs])
-        live = [(g, v) for g, v in zip(gs, vs, strict=True) if g.requires_grad]
-        js = [None] * len(us) if not live else grad_of(
-            [g for g, _ in live], us, [v for _, v in live], create_graph=again, allow_unused=True)
-    tangent = rebuilt(out, iter(filled(tuple(js), us)))
+        us, gs = pulled_back(tuple(ys), level.inputs)
+        js = weighted(gs, us, tuple(vs), level.recorded([*ys, *vs]))
+    tangent = rebuilt(out, iter(js))
     results = (level.settled(out), tangent)
     return (*results, level.settled(aux)) if has_aux else results
-
-
-def pulled_back(ys: list, level: Level) -> tuple[tuple, tuple]:
-    """(us, u^T J at each input): recorded, so that what is linear in us can be differentiated by them."""
-    us = tuple(zeros_like(y).detach().requires_grad_() for y in ys)
-    pairs = [(y, u) for y, u in zip(ys, us, strict=True) if y.requires_grad]
-    if not pairs:
-        return us, filled((None,) * len(level.inputs), level.inputs)
-    gs = grad_of([y for y, _ in pairs], level.inputs, [u for _, u in pairs], create_graph=True, allow_unused=True)
-    return us, filled(gs, level.inputs)
 
 
 def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False,
@@ -266,7 +247,7 @@ def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
                 [0., 4.]])
     """
     def by_columns(level: Level, ys: list) -> list:
-        us, gs = pulled_back(ys, level)
+        us, gs = pulled_back(tuple(ys), level.inputs)
         again = level.recorded(ys)
         transposed = [rows(g, us, again) for g in gs]                       # (*input, *output)
         return [[t[k].movedim(tuple(range(x.ndim)), tuple(range(-x.ndim, 0)))
