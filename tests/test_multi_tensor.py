@@ -225,7 +225,7 @@ def test_versions_and_arguments():
 
 @pytest.mark.cuda
 def test_a_step_prepares_its_kernel_once():
-    """Flags come as a new tuple in each step: equal ones are one kernel, or each step would compile and keep its own."""
+    """Flags are a new tuple in each step: equal ones are one kernel, or each step would compile and keep its own."""
     p = zoo.ones(3, device="cuda").requires_grad_()
     p.grad = zoo.ones(3, device="cuda")
     optimizer = optim.SGD([p], lr=0.1, momentum=0.9, nesterov=True)
