@@ -210,9 +210,9 @@ def test_what_nobody_wrote_is_not_read():
         cuda.to_numpy(y)
     cuda.copy_device(y.view((B,), (1,), B), x.view((B,), (1,)))
     assert cuda.to_numpy(y).size == 2 * B
-    cuda.copy_device(y, cuda.empty((B,), np.float64))
-    with fault("to_numpy: 128 of 128"):
-        cuda.to_numpy(y.view((B,), (2,)))
+    cuda.copy_device(y.view((B,), (1,)), cuda.empty((B // 2,), np.float64))
+    with fault("to_numpy: 128 of 256"):
+        cuda.to_numpy(y)
     cuda.fill_bytes(y)
     cuda.host_view(x)[:] = 1
     assert cuda.to_numpy(x.view((B,), (2,), 1)).sum() == B and not cuda.to_numpy(y).any()
@@ -249,6 +249,28 @@ def test_tables_of_addresses_and_memory_of_others():
         cuda.launch(shift, (2,), floats(B), borrowed, 0, PER=0, B=B, num_warps=1)
     x, y = floats(B), floats(B)
     cuda.launch(by_table, (2,), cuda.from_numpy(np.array([x.pointer, y.pointer], np.uint64)), 1.0, B=B)
+
+
+def test_streams_wait_for_each_other():
+    here, side = cuda.current_stream(), cuda.Stream()
+    x, y = floats(B), cuda.empty((B,), np.float32)
+    with cuda.stream(side):
+        with fault("shift, test_sanitizer.py.*: another stream is at work"):
+            cuda.launch(shift, (1,), x, y, 0, PER=B, B=B)
+        side.wait_stream(here)
+        cuda.launch(shift, (1,), x, y, 0, PER=B, B=B)
+    for early in (lambda: cuda.to_numpy(y), lambda: cuda.fill_bytes(x), lambda: cuda.copy_device(x, y)):
+        with fault("another stream is at work"):
+            early()
+    done = side.record_event()
+    with cuda.stream(side):
+        cuda.fill_bytes(y)
+    here.wait_event(done)
+    cuda.fill_bytes(x)
+    with fault("to_numpy: another stream is at work"):
+        cuda.to_numpy(y)
+    cuda.synchronize()
+    assert not cuda.to_numpy(y).any()
 
 
 @pytest.mark.parametrize("barrier", [grid_barrier, unfenced, not_awaited, relaxed])

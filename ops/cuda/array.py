@@ -11,7 +11,7 @@ from zoo.ops.cuda.driver import state
 from zoo.ops.cuda.ledger import live
 from zoo.ops.cuda.memory import memory_class
 from zoo.ops.cuda.mode import is_interpreting
-from zoo.ops.cuda.shadow import copied, need_written, written_by_host
+from zoo.ops.cuda.shadow import copied_to_host, shared_with_host, written
 
 
 @lru_cache(4096)
@@ -208,7 +208,7 @@ def copy_from_numpy(x: DeviceArray, array: np.ndarray, non_blocking: bool = Fals
         record_constant(x, array)
     elif is_interpreting():
         if not mode.dry:
-            host_view(x)[...] = array
+            host_write(x, array)
     elif array.size:
         from zoo.ops.cuda.pool import copy_to_device
 
@@ -232,7 +232,7 @@ def held(x: DeviceArray) -> DeviceArray:
 def host_view(x: DeviceArray) -> np.ndarray:
     """The NumPy view of an array in the interpreter's memory: no copy."""
     if mode.sanitizing:
-        written_by_host(x)
+        shared_with_host(x)
     return bytes_of(x)
 
 
@@ -242,19 +242,29 @@ def bytes_of(x: DeviceArray) -> np.ndarray:
     return x.owner.array(x.pointer, x.shape, tuple(s * step for s in x.strides), x.dtype)
 
 
+def host_write(x: DeviceArray, array: np.ndarray):
+    """`copy_from_numpy` in the interpreter."""
+    if mode.sanitizing:
+        written(x)
+    bytes_of(x)[...] = array
+
+
 def host_copy(target: DeviceArray, source: DeviceArray):
     """`copy_device` in the interpreter."""
     if mode.dry:
         return
     if mode.sanitizing:
-        copied(target, source)
+        written(target, source)
     bytes_of(target).reshape(-1).view(np.uint8)[...] = bytes_of(source).reshape(-1).view(np.uint8)
 
 
 def host_fill(x: DeviceArray, byte: int):
     """`fill_bytes` in the interpreter."""
-    if not mode.dry:
-        host_view(x).reshape(-1).view(np.uint8).fill(byte)
+    if mode.dry:
+        return
+    if mode.sanitizing:
+        written(x)
+    bytes_of(x).reshape(-1).view(np.uint8).fill(byte)
 
 
 def to_numpy(x: DeviceArray) -> np.ndarray:
@@ -262,7 +272,7 @@ def to_numpy(x: DeviceArray) -> np.ndarray:
     refuse("copies values to the host")
     if is_interpreting():
         if mode.sanitizing:
-            need_written(x)
+            copied_to_host(x)
         return bytes_of(x).copy()
     from zoo.ops.cuda.pool import copy_to_host
 

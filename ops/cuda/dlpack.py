@@ -4,9 +4,11 @@ import ctypes
 
 import numpy as np
 
+from zoo.ops.cuda import mode
 from zoo.ops.cuda.array import DeviceArray, contiguous_strides
 from zoo.ops.cuda.driver import is_over, state
 from zoo.ops.cuda.mode import is_interpreting
+from zoo.ops.cuda.shadow import shared_with_host
 
 CPU, CUDA, PINNED, MANAGED = 1, 2, 3, 13
 CODES = {"i": 0, "u": 1, "f": 2, "b": 6, "c": 5}  # numpy kind -> DLDataTypeCode; bfloat16 is 4
@@ -93,6 +95,8 @@ def export(x: DeviceArray, stream=None, max_version=None, dl_device=None, copy=N
         raise BufferError("DLPack: a DeviceArray is shared without a copy, on its own device")
     if not is_interpreting():
         order_streams(x, stream)
+    elif mode.sanitizing:
+        shared_with_host(x)
     versioned = max_version is not None and max_version[0] >= 1
     name = b"dltensor_versioned" if versioned else b"dltensor"
     managed = KINDS[name]()

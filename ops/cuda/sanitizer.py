@@ -6,7 +6,8 @@ time, and the threads of a program too. So in one launch these are errors, unles
 - two programs write to one place, or one reads what the other writes. Writing what lies there already is none;
 - a program's threads do so, with no `tl.debug_barrier()` in between: Triton puts barriers around shared memory only.
   An element at the same place of blocks of one shape belongs to the same thread;
-- lanes of one store write different values to one place.
+- lanes of one store write different values to one place;
+- work of another stream is still using the memory, and no event makes this stream wait (stream_order.py).
 
 Errors as well: loads of what nobody wrote, addresses that are no multiple of the element's size, and untrue hints
 (`tl.multiple_of`, `tl.max_contiguous`). Addresses outside living memory are errors in the interpreter anyway.
@@ -17,7 +18,6 @@ release publishes the phases before the running one, and what an acquire learned
 
 import contextlib
 import ctypes
-import itertools
 import os
 import sys
 from array import array
@@ -28,13 +28,14 @@ from typing import NamedTuple
 import numpy as np
 import triton
 
-from zoo.ops.cuda import mode
+from zoo.ops.cuda import mode, stream_order
 from zoo.ops.cuda.memory import HostMemory
-from zoo.ops.cuda.shadow import HOST, PLACES, SanitizerError, Shadow, shadow_at
+from zoo.ops.cuda.shadow import PLACES, SanitizerError, Shadow, need_order, shadow_at
+from zoo.ops.cuda.stream_order import merge, serial
+from zoo.ops.cuda.streams import current_stream
 
 PLACE = (1 << PLACES) - 1
 NOT_KERNELS = tuple(os.path.dirname(file) for file in (__file__, triton.__file__, np.__file__))
-serial = itertools.count(HOST + 1)
 
 
 @contextlib.contextmanager
@@ -81,7 +82,8 @@ class Launch:
     def __init__(self, kernel: str, programs: list[tuple[int, int, int]], threads: int,
                  spans: list[tuple[int, int]]):
         self.kernel, self.grid_indices, self.threads, self.spans = kernel, programs, threads, spans
-        self.first = self.now = next(serial)
+        self.stream = current_stream().number
+        self.first = self.now = stream_order.begin(self.stream)
         self.program = 0                                # the one that runs
         # Of each access of the launch: its program, that program's phase, the shape of its block, atomic, its line.
         self.programs, self.phases, self.shapes, self.atomics = (array("q", [-1]) for _ in range(4))
@@ -200,6 +202,8 @@ class Launch:
     def compare(self, access: "Access", did: str, before: np.ndarray, values: np.ndarray | None = None):
         """Raises for cells whose access before is not ordered before this one; writing what lies there is no fault."""
         recent = before >= self.first << PLACES
+        if not recent.all():
+            need_order(f"{self.kernel}, {spelled(*line())}", before[~recent], self.stream)
         if not recent.any():
             return
         mine = self.of(self.programs, before) == self.program
@@ -295,10 +299,3 @@ class Access(NamedTuple):
         memory = np.ctypeslib.as_array((ctypes.c_uint8 * shadow.nbytes).from_address(shadow.start))
         cells = memory[: shadow.nbytes // shadow.unit * shadow.unit].reshape(-1, shadow.unit)[self.at]
         return (cells != values.view(np.uint8).reshape(cells.shape)).any(-1)
-
-
-def merge(into: dict[int, int], other: dict[int, int]) -> dict[int, int]:
-    """The later phase of each program."""
-    for program, phase in other.items():
-        into[program] = max(into.get(program, 0), phase)
-    return into

@@ -7,10 +7,12 @@ of elements, which is at most 2**20 (Triton's largest). 0 means never, HOST that
 
 import numpy as np
 
+from zoo.ops.cuda import stream_order
 from zoo.ops.cuda.memory import HostMemory
+from zoo.ops.cuda.stream_order import HOST
+from zoo.ops.cuda.streams import current_stream
 
 PLACES = 20
-HOST = 1
 
 
 class SanitizerError(RuntimeError):
@@ -56,12 +58,12 @@ class Shadow:
             return slice(first, first + n), places    # a row without gaps: several times quicker than a list of cells
         return at, places
 
-    def of_view(self, pointer: int, shape: tuple, strides: tuple, size: int) -> np.ndarray:
-        """The writes of an array of elements of `size` bytes, strides in bytes: a view of shape (*shape, cells)."""
+    def of_view(self, pointer: int, shape: tuple, strides: tuple, size: int) -> list[np.ndarray]:
+        """`all` of an array of elements of `size` bytes, strides in bytes: views of shape (*shape, cells)."""
         self.refine(size)
-        first = self.writes[(pointer - self.start) // self.unit :]
-        steps = *(s // self.unit * 8 for s in strides), 8
-        return np.lib.stride_tricks.as_strided(first, (*shape, size // self.unit), steps)
+        first, steps = (pointer - self.start) // self.unit, (*(s // self.unit * 8 for s in strides), 8)
+        shape = *shape, size // self.unit
+        return [np.lib.stride_tricks.as_strided(a[first:], shape, steps) for a in self.all()]
 
 
 def shadow_of(x) -> Shadow | None:
@@ -78,36 +80,58 @@ def shadow_at(start: int, nbytes: int) -> Shadow:
     return found
 
 
-def writes_of(x) -> np.ndarray | None:
-    """The writes of an array's cells, of shape (*shape, cells of an element); None if there is nothing to know."""
+def cells_of(x) -> list[np.ndarray] | None:
+    """Writes and reads of an array's cells, of shape (*shape, cells of an element); None if nothing is known."""
     shadow = shadow_of(x) if x.size else None
     size = x.dtype.itemsize
     return None if shadow is None else shadow.of_view(x.pointer, x.shape, tuple(s * size for s in x.strides), size)
 
 
-def written_by_host(x):
-    """The host wrote the array's elements, or may do so from now on."""
-    if (cells := writes_of(x)) is not None:
-        cells[...] = HOST
+def shared_with_host(x):
+    """From now on the host may write the array's elements."""
+    if (cells := cells_of(x)) is not None:
+        cells[0][...] = HOST
 
 
-def need_written(x):
-    """Raises SanitizerError for an array that goes to the host and was not wholly written."""
-    cells = writes_of(x)
-    if cells is not None and not cells.all():
-        wrong = int((cells == 0).any(-1).sum())
-        raise SanitizerError(f"to_numpy: {wrong} of {x.size} elements of {x!r} were never written")
+def copied_to_host(x):
+    """Raises SanitizerError if part of the array was never written, or if another stream is still writing it."""
+    stream = current_stream(x.device)
+    number = stream_order.begin(stream.number)
+    if (cells := cells_of(x)) is not None:
+        holes = int((cells[0] == 0).any(-1).sum())
+        if 0 < holes < x.size:               # an array without contents, as of `empty_like`, may go to the host
+            raise SanitizerError(f"to_numpy: {holes} of {x.size} elements of {x!r} were never written")
+        need_order("to_numpy", cells[0], stream.number)
+        cells[1][...] = number << PLACES
+    stream_order.host_waits(stream_order.record(stream.number))
 
 
-def copied(target, source):
-    """The host copied an array to another of equal bytes, both contiguous: what was never written stays so."""
-    cells = writes_of(source)
-    if cells is None or cells.all() or shadow_of(target) is None:
-        written_by_host(target)
+def written(x, source=None):
+    """A copy or fill writes the array on its stream; of a source, what was never written stays so."""
+    stream = current_stream(x.device)
+    stamp = stream_order.begin(stream.number) << PLACES
+    come, to = None if source is None else cells_of(source), cells_of(x)
+    if come is not None:
+        need_order("copy", come[0], stream.number)
+        come[1][...] = stamp
+    if to is None:
         return
-    shadows = shadow_of(target), shadow_of(source)
-    unit = min(target.dtype.itemsize, *(s.unit for s in shadows))
+    for cells in to:
+        need_order("copy", cells, stream.number)
+    if come is None or come[0].all():
+        to[0][...] = stamp
+        return
+    shadows = shadow_of(x), shadow_of(source)
+    unit = min(x.dtype.itemsize, *(s.unit for s in shadows))
     for shadow in shadows:
         shadow.refine(unit)
-    cells = writes_of(target)
-    cells[...] = np.where(writes_of(source).reshape(cells.shape), HOST, 0)
+    to, come = cells_of(x), cells_of(source)
+    to[0][...] = np.where(come[0].reshape(to[0].shape), stamp, 0)
+
+
+def need_order(who: str, before: np.ndarray, stream: int):
+    """Raises SanitizerError if one of these accesses may still be going on when the stream's next work begins."""
+    if len(stream_order.epochs) == 1:
+        return
+    if any(stream_order.is_unordered(number, stream) for number in np.unique(before >> PLACES)):
+        raise SanitizerError(f"{who}: another stream is at work on this memory, and nothing makes this stream wait")

@@ -1,13 +1,17 @@
 """Streams and events, in the shapes of torch.cuda. Nothing runs on the legacy stream 0."""
 
 import contextlib
+import itertools
 import time
 from functools import cache
 from typing import Any
 
+from zoo.ops.cuda import mode, stream_order
 from zoo.ops.cuda.capture import refuse
 from zoo.ops.cuda.driver import check, cuda, index, is_over, set_device, state, use
 from zoo.ops.cuda.mode import is_interpreting
+
+numbers = itertools.count()
 
 
 class Stream:
@@ -19,6 +23,7 @@ class Stream:
     def __init__(self, device: int | None = None, priority: int = 0):
         self.device = index(device)
         self.priority = priority
+        self.number = next(numbers)
         self.handle = 0
         if not is_interpreting():
             use(self.device)
@@ -33,6 +38,8 @@ class Stream:
     def synchronize(self):
         """Waits on the host until the stream has done its work."""
         refuse("waits for the GPU")
+        if mode.sanitizing:
+            stream_order.host_waits(stream_order.record(self.number))
         if self.handle:
             use(self.device)
             check(cuda().cuStreamSynchronize(self.handle))
@@ -106,6 +113,7 @@ class Event:
         self.enable_timing, self.blocking = enable_timing, blocking
         self.handle = 0
         self.time: float | None = None  # in the interpreter: when it was recorded
+        self.clock: stream_order.Clock = {}  # in the sanitizer: what is done when it is reached
         self.device: int | None = None  # of the stream that recorded it
 
     def record(self, stream: Stream | None = None):
@@ -114,6 +122,7 @@ class Event:
         self.device = stream.device
         if is_interpreting():
             self.time = time.perf_counter()
+            self.clock = stream_order.record(stream.number) if mode.sanitizing else {}
             return
         use(stream.device)
         if not self.handle:
@@ -125,14 +134,18 @@ class Event:
 
     def wait(self, stream: Stream | None = None):
         """Later work of the stream waits for this event."""
+        stream = current_stream() if stream is None else stream
+        if mode.sanitizing:
+            stream_order.wait(stream.number, self.clock)
         if self.handle:
-            stream = current_stream() if stream is None else stream
             use(stream.device)
             check(cuda().cuStreamWaitEvent(stream.handle, self.handle, 0))
 
     def synchronize(self):
         """Waits on the host for the event."""
         refuse("waits for the GPU")
+        if mode.sanitizing:
+            stream_order.host_waits(self.clock)
         if self.handle:
             use(self.device)
             check(cuda().cuEventSynchronize(self.handle))
@@ -223,6 +236,8 @@ def device(device: Any):
 def synchronize(device: Any = None):
     """Waits until the device has done all work of all streams."""
     refuse("waits for the GPU")
+    if mode.sanitizing:
+        stream_order.host_waits(stream_order.everything())
     if not is_interpreting():
         use(index(device))
         check(cuda().cuCtxSynchronize())
