@@ -115,6 +115,8 @@ PROGRAMS = {
         {"a": x, "b": x[0]}, x),
     "vmap keywords": lambda m, x: m.vmap(lambda a, scale: a * scale, chunk_size=2)(x, scale=3),
     "vmap of nothing": lambda m, x: m.vmap(lambda a: (a * 2, a.sum()))(x[:0]),
+    "batch norm of samples": lambda m, x: m.vmap(m.func.replace_all_batch_norm_modules_(m.nn.Sequential(
+        m.nn.BatchNorm1d(2))).double())(m.stack([x[:, :2], x[:, 1:] * 2])),
     "nested vmap": lambda m, x: m.vmap(m.vmap(m.mul, in_dims=(None, 0)), in_dims=(0, None))(x[0], x[:, 1]),
     "gradient through vmap": lambda m, x: m.func.grad(lambda a: (m.vmap(m.dot)(a, a.cos()) ** 2).sum())(x),
 }

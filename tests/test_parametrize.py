@@ -289,3 +289,29 @@ def test_random_pruning_counts_of_what_is_left():
     prune.remove(other, "weight")
     handle.remove()
     assert not other._hooks
+
+
+def test_modules_are_replaced_by_their_path():
+    for library in (zoo, pytest.importorskip("torch")):
+        nn = library.nn
+        net = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU(), nn.Linear(2, 3)))
+        net.set_submodule("1.0", nn.Tanh())
+        net.set_submodule("1.2", nn.Linear(3, 1), strict=False)
+        assert isinstance(net[1][0], nn.Tanh) and net(library.ones(1, 2)).shape == (1, 1)
+        for wrong, kind in (("", ValueError), ("1.7", AttributeError), ("5.0", AttributeError),
+                            ("0.weight", AttributeError)):
+            with pytest.raises(kind):
+                net.set_submodule(wrong, nn.Tanh(), strict=True)
+        with pytest.raises(ValueError):
+            net.set_submodule("0", 3)
+
+
+def test_hooks_before_the_state_and_memory_without_values():
+    for library in (zoo, pytest.importorskip("torch")):
+        net, seen = library.nn.Sequential(library.nn.BatchNorm1d(2)), []
+        net[0].register_state_dict_pre_hook(lambda module, *given, seen=seen: seen.append(given))
+        net.state_dict()
+        assert seen == [("0.", False)]
+        weight = net[0].weight
+        assert net.to_empty(device="cpu") is net and net[0].weight is weight and weight.requires_grad
+        assert net[0].running_var.shape == (2,) and net[0].num_batches_tracked.dtype == library.int64

@@ -8,4 +8,5 @@ from zoo.func.derivatives import jacrev as jacrev
 from zoo.func.derivatives import jvp as jvp
 from zoo.func.derivatives import vjp as vjp
 from zoo.func.modules import functional_call as functional_call
+from zoo.func.modules import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_
 from zoo.func.modules import stack_module_state as stack_module_state

@@ -1,9 +1,10 @@
-"""Modules as functions of their parameters: functional_call, stack_module_state."""
+"""Modules as functions of their parameters: functional_call, stack_module_state, replace_all_batch_norm_modules_."""
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zoo.autograd.tensor import Tensor
 from zoo.nn.module import Module
+from zoo.nn.norm import BatchNorm
 from zoo.ops.errors import ArgumentError
 from zoo.ops.face.join import stack
 
@@ -128,3 +129,21 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
         return {name: stack([row[name] for row in rows]).detach().requires_grad_(first.requires_grad)
                 for name, first in rows[0].items()}
     return stacked("named_parameters"), stacked("named_buffers")
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Takes the running statistics out of all batch norms of a module, in place: each then uses its batch's own.
+
+    A function of one sample cannot update statistics that all samples share.
+
+    Example:
+        >>> import zoo
+        >>> net = zoo.func.replace_all_batch_norm_modules_(zoo.nn.Sequential(zoo.nn.BatchNorm1d(3)))
+        >>> net[0].running_mean is None
+        True
+    """
+    for module in root.modules():
+        if isinstance(module, BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any, Self
 
+from zoo.autograd.creation import empty_like
 from zoo.autograd.tensor import Handle, Tensor
 from zoo.nn.hooks import Hook, call_with_hooks, functions_of
 from zoo.nn.parameter import Buffer, Parameter
@@ -225,6 +226,20 @@ class Module:
             module = child
         return module
 
+    def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
+        """Puts a module at a path such as "layer1.0.conv1", in place of the one there or, unless strict, as a new one.
+
+        Raises:
+            ValueError: an empty path, or no Module. AttributeError: no such place, or something else lies there.
+        """
+        path, _, name = target.rpartition(".")
+        if not name or not isinstance(module, Module):
+            raise ValueError(f"set_submodule: wants a path and a Module, got {target!r} and {type(module).__name__}")
+        owner = self.get_submodule(path)
+        if not isinstance(getattr(owner, name, None), Module) and (strict or hasattr(owner, name)):
+            raise AttributeError(f"set_submodule: {type(owner).__name__} has no module {name!r} (asked for {target!r})")
+        setattr(owner, name, module)
+
     def _get(self, kind: str, what: str, target: str) -> Any:
         path, _, name = target.rpartition(".")
         owner = self.get_submodule(path)
@@ -298,6 +313,15 @@ class Module:
     def cpu(self) -> Self:
         """Moves all parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Moves parameters and buffers to a device without their values, which then mean nothing.
+
+        recurse: those of the modules below too.
+        """
+        for tensor in [*self.parameters(recurse), *self.buffers(recurse)]:
+            tensor.data = empty_like(tensor.data, device=device)
+        return self
 
     def train(self, mode: bool = True) -> Self:
         """Sets training mode, which batch norm and dropout look at, here and below."""
@@ -391,6 +415,10 @@ class Module:
     def register_load_state_dict_post_hook(self, hook) -> Handle:
         """`hook(module, incompatible_keys)` runs after load_state_dict and may change the two lists."""
         return self._add_hook("load_after", hook)
+
+    def register_state_dict_pre_hook(self, hook) -> Handle:
+        """`hook(module, prefix, keep_vars)` runs before this module writes its state."""
+        return self._add_hook("save_before", hook)
 
     def register_state_dict_post_hook(self, hook) -> Handle:
         """`hook(module, state_dict, prefix, local_metadata)` runs after this module wrote its state."""

@@ -50,6 +50,8 @@ def has_extra_state(module) -> bool:
 
 def state_dict(module, found: dict, prefix: str, keep_vars: bool) -> Any:
     """Writes the module's state into `found`; see Module.state_dict."""
+    for hook in hooks_of(module, "save_before"):
+        hook(module, prefix, keep_vars)
     if not hasattr(found, "_metadata") and isinstance(found, OrderedDict):
         found._metadata = OrderedDict()
     metadata = {"version": module._version}
