@@ -24,6 +24,7 @@ class Node:
     several outputs). shape, dtype: of its output, which an arriving gradient is brought to.
     """
     __slots__ = ("seq", "plan", "saved", "clock", "edges", "shape", "dtype", "hooks", "line", "__weakref__")
+    materialize = True              # are gradients that did not arrive zeros? A custom Function may want None
 
     @property
     def name(self) -> str:
@@ -211,7 +212,7 @@ def filled(gs: list, node: Node, tensor: Callable, create_graph: bool):
     where = device_of(getattr(like, "array", like))
     idle = node.plan is not None and node.plan.op.idle
     for k, (g, shape, dtype) in enumerate(zip(gs, node.shape, node.dtype, strict=True)):
-        if g is None and not (idle and k):
+        if g is None and node.materialize and not (idle and k):
             g = full(shape, 0, dtype, where)
             g = tensor(g) if create_graph else g
         yield g

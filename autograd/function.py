@@ -3,8 +3,9 @@ from typing import Any
 
 from zoo.autograd.engine import Node, Variable, pick
 from zoo.autograd.graph import packed, unpacked
+from zoo.autograd.inplace import base_of, may_write, through
 from zoo.autograd.mode import MODE, tick
-from zoo.autograd.tensor import Tensor, wrap
+from zoo.autograd.tensor import Tensor, View, wrap
 from zoo.ops.errors import GradError, ShapeError
 
 
@@ -47,6 +48,7 @@ class FunctionNode(Node):
     __slots__ = ("function", "context", "positions", "returned")
 
     name = property(lambda self: self.function.__name__)
+    materialize = property(lambda self: self.context.materialize)
 
     def intact(self) -> None:
         if self.saved is None:
@@ -70,9 +72,10 @@ class FunctionNode(Node):
             ctx.tensors = tuple(kept)
         grads = self.function.backward(ctx, *(g if isinstance(g, Tensor) or g is None else tensor(g) for g in gs))
         grads = grads if isinstance(grads, tuple) else (grads,)
-        if len(grads) < len(ctx.needs_input_grad):
+        count = len(ctx.needs_input_grad)
+        if len(grads) < count or any(g is not None for g in grads[count:]):
             raise GradError(
-                f"{self.name}.backward: wants {len(ctx.needs_input_grad)} gradients, one per input, got {len(grads)}"
+                f"{self.name}.backward: wants {count} gradients, one per input, got {len(grads)}"
             )
         ctx.tensors = held if retain else ()
         if not retain:
@@ -133,6 +136,9 @@ class Function:
             MODE.grad = outer
         if not (any(needs) and MODE.grad):
             return result
+        for x in args:
+            if id(x) in ctx.dirty:
+                may_write(x, cls.__name__)
         single = not isinstance(result, tuple)
         results = (result,) if single else result
         outs = tuple(wrap(r.array) if isinstance(r, Tensor) and id(r) not in ctx.dirty else r for r in results)
@@ -155,7 +161,7 @@ def record(cls: type, ctx: Context, args: tuple, needs: tuple, results: tuple, o
         if id(results[k]) not in ctx.fixed:
             if id(results[k]) in ctx.dirty:
                 out.clock[0] = node.seq
-            out.node, out.requires_grad = pick(node, place), True
+            hang(out, pick(node, place))
     node.saved = tuple(ctx.tensors)
     # a saved output stays a detached alias of the recorded tensor: no cycle, the same version cell
     places = {id(results[k]): place for place, (k, _) in enumerate(tensors)}
@@ -165,6 +171,15 @@ def record(cls: type, ctx: Context, args: tuple, needs: tuple, results: tuple, o
     if MODE.packing:
         node.saved, ctx.tensors = (), tuple(packed(x, MODE.packing[-1]) for x in ctx.tensors)
     ctx.node = Weak(node)
+
+
+def hang(out: Tensor, node: Any) -> None:
+    """The history of an output. A view is one only if forward wrote to it: then it is its base that changed."""
+    if isinstance(out, View):
+        base = base_of(out)
+        base.node, base.requires_grad = through(base, wrap(out.array, node), out), True
+    else:
+        out.node, out.requires_grad = node, True
 
 
 class Weak:

@@ -1,7 +1,9 @@
 """Whether operations are recorded: no_grad, enable_grad, set_grad_enabled, inference_mode; and the one clock."""
 import functools
+import inspect
 import itertools
 import threading
+from collections.abc import Generator
 from threading import get_ident
 from typing import Any
 
@@ -51,6 +53,12 @@ class _Switch:
         MODE.grad = self.outer
 
     def __call__(self, function):
+        if inspect.isgeneratorfunction(function):
+            @functools.wraps(function)
+            def walking(*args, **options):
+                return in_steps(self, function(*args, **options))
+            return walking
+
         @functools.wraps(function)
         def inside(*args, **options):
             with self.copy():
@@ -59,6 +67,26 @@ class _Switch:
 
     def copy(self):
         return type(self)()
+
+
+def in_steps(switch: _Switch, walker: Generator) -> Generator:
+    """A generator that runs inside the switch's block, and is outside of it while it waits."""
+    go_on = functools.partial(next, walker)
+    while True:
+        try:
+            with switch.copy():
+                value = go_on()
+        except StopIteration as end:
+            return end.value
+        try:
+            answer = yield value
+        except GeneratorExit:
+            walker.close()
+            raise
+        except BaseException as error:
+            go_on = functools.partial(walker.throw, error)
+        else:
+            go_on = functools.partial(walker.send, answer)
 
 
 class no_grad(_Switch):  # noqa: N801

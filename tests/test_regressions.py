@@ -319,3 +319,67 @@ def test_weighted_huber_losses_and_negative_probabilities():
     assert F.mse_loss(x, y, weight=weight).item() == (0.25 * 4 + 4) / 5
     divergence = F.kl_div(zoo.zeros(3), zoo.tensor([-1.0, 0.0, 1.0]), reduction="none")
     assert divergence.isnan().tolist() == [True, False, False]
+
+
+def test_no_grad_around_a_generator_ends_while_it_waits():
+    @zoo.no_grad()
+    def walk():
+        got = yield zoo.is_grad_enabled()
+        try:
+            yield got
+        except KeyError:
+            yield zoo.is_grad_enabled()
+        return "end"
+
+    steps = walk()
+    assert next(steps) is False and zoo.is_grad_enabled()
+    assert steps.send(5) == 5 and steps.throw(KeyError()) is False and zoo.is_grad_enabled()
+    with pytest.raises(StopIteration, match="end"):
+        next(steps)
+
+
+class Doubled(zoo.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x.mul_(2)
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+def test_a_custom_function_writes_to_a_view():
+    x = zoo.tensor([[2.0, 3.0], [4.0, 5.0]], requires_grad=True)
+    y = x * 1
+    row = Doubled.apply(y[0])
+    (y * y).sum().backward(retain_graph=True)
+    assert x.grad.tolist() == [[16, 24], [8, 10]]
+    (g,) = zoo.autograd.grad((row * row).sum(), x)
+    assert g.tolist() == [[16, 24], [0, 0]]
+    with pytest.raises(RuntimeError, match="leaf"):
+        Doubled.apply(x)
+
+
+def test_a_custom_function_asks_for_none_instead_of_zeros():
+    seen = []
+
+    class Two(zoo.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, g, h):
+            seen.append((g is None, h is None))
+            return (g if h is None else h), *((g,) if too_many else ())
+
+    x, too_many = zoo.ones(2, requires_grad=True), False
+    Two.apply(x)[0].sum().backward()
+    Two.apply(x)[1].sum().backward()
+    assert seen == [(False, True), (True, False)]
+    too_many = True
+    with pytest.raises(RuntimeError, match="gradients"):
+        Two.apply(x)[0].sum().backward()
