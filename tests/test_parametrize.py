@@ -38,16 +38,11 @@ def fill(library, module, seed=0):
     return module
 
 
-def torch_too():
-    pytest.importorskip("torch.nn.utils.prune")                 # which `import torch` leaves out
-    return pytest.importorskip("torch")
-
-
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("norm", NORMS)
 def test_norms_equal_torch(norm, layer):
     """Same names, and from one state the same output and gradients, in two calls in training and one in eval mode."""
-    torch = torch_too()
+    torch = pytest.importorskip("torch")
     mine = NORMS[norm](parametrizations, fill(zoo, LAYERS[layer](zoo.nn)))
     theirs = NORMS[norm](torch.nn.utils.parametrizations, fill(torch, LAYERS[layer](torch.nn)))
     state = theirs.state_dict()
@@ -243,7 +238,8 @@ PRUNINGS = {
 @pytest.mark.parametrize("pruning", PRUNINGS)
 def test_pruning_equals_torch(pruning):
     """Names, masks, values and the gradient of what is left; after remove an ordinary parameter with zeros in it."""
-    torch = torch_too()
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch.nn.utils.prune")                 # which `import torch` leaves out
     found = []
     for library in (zoo, torch):
         module = fill(library, library.nn.Conv2d(3, 4, 2))
@@ -265,7 +261,8 @@ def test_pruning_equals_torch(pruning):
 
 
 def test_global_pruning_equals_torch():
-    torch = torch_too()
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch.nn.utils.prune")                 # which `import torch` leaves out
     found = []
     for library in (zoo, torch):
         model = fill(library, library.nn.Sequential(library.nn.Linear(4, 3), library.nn.Linear(3, 2)))
