@@ -35,7 +35,9 @@ def copy_raw(target, value) -> None:
 
 
 def overlapping(array) -> bool:
-    """Does one memory location stand for several elements (an expanded view)?"""
+    """Does one memory location stand for several elements (an expanded view; NumPy writes to no part of one either)?"""
+    if type(array) is np.ndarray and not array.flags.writeable:
+        return True
     return 0 not in array.shape and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
 
 

@@ -383,3 +383,10 @@ def test_a_custom_function_asks_for_none_instead_of_zeros():
     too_many = True
     with pytest.raises(RuntimeError, match="gradients"):
         Two.apply(x)[0].sum().backward()
+
+
+def test_a_part_of_an_expanded_view_is_not_written_to():
+    x = zoo.ones(3).expand(2, 3)
+    for write in (lambda: x[0].add_(1), lambda: x[0].copy_(zoo.zeros(3)), lambda: x.add_(1)):
+        with pytest.raises(RuntimeError, match="clone"):
+            write()
