@@ -207,8 +207,9 @@ def moments(x: DeviceArray, layout: Layout) -> tuple[DeviceArray, DeviceArray]:
     R, C, L, sr, sc = layout
     rows = layout.parts(tile)
     sums = cuda.empty((2, 1, -(-R // rows), C), float64, x.device)
+    # float64 divides at the end: by itself ptxas of Triton 3.6 spills there to have 32 registers
     cuda.launch(moments_of_parts, (-(-C // tile["BC"]), sums.shape[2]), x, sums, R, C, L, sr, sc, rows,
-                WIDE=wide_of(dtype), **tile)
+                WIDE=wide_of(dtype), maxnreg=128 if dtype == float64 else None, **tile)
     return merged(sums, dtype, R * L, rows * L)
 
 
