@@ -199,3 +199,25 @@ graph.replay()
 '''
     _, log = run(stub, tmp_path, body)
     assert log.index("unpinned") < log.index("end capture")
+
+
+def test_a_launch_that_fails_names_its_kernel(stub, tmp_path):
+    """Launched by itself and as part of a remembered call."""
+    body = '''
+from zoo.ops.cuda import remember
+x = cuda.from_numpy(np.ones(4, np.float32))
+def refused(call):
+    try:
+        call()
+    except cuda.CudaError as e:
+        return str(e)
+    return "nothing"
+def launcher(x):
+    cuda.launch(scale, (1, 70000), x, x, 4, 2.0, BLOCK=16)
+written_down = remember.traced(launcher, (x,))
+assert written_down is not launcher
+print(refused(lambda: launcher(x)), refused(lambda: written_down(x)), sep="\\n")
+'''
+    printed, _ = run(stub, tmp_path, body)
+    first, second = printed.splitlines()
+    assert first.startswith("scale, grid (1, 70000, 1): Triton Error [CUDA]: error 1 of the stub") and first == second

@@ -15,7 +15,7 @@ import numpy as np
 from zoo.ops.cuda import mode, record
 from zoo.ops.cuda.array import DeviceArray, held
 from zoo.ops.cuda.capture import outside
-from zoo.ops.cuda.driver import state
+from zoo.ops.cuda.driver import CudaError, state
 from zoo.ops.cuda.mode import is_interpreting
 from zoo.ops.cuda.streams import activate  # noqa: F401  (for what is written out)
 from zoo.ops.errors import DeviceError
@@ -77,7 +77,10 @@ def launch(x, y, z{arguments}):
     if entry is None:
         entry = entries[key] = compile((x{arguments},)[1:])
     run, function, cooperative, pdl, packed, annotations, signature = entry
-    run(x, y, z, stream.handle, {head}, {values})
+    try:
+        run(x, y, z, stream.handle, {head}, {values})
+    except RuntimeError as e:
+        raise failed(name, (x, y, z), e) from e
 """
 
 
@@ -154,7 +157,8 @@ class Kernel:
             head=HEAD,
             values=f"({', '.join(values)},)" if AS_TUPLE else ", ".join(values),
         )
-        exec(text, space := {**globals(), **constants, "compile": self.compile, "entries": {}})
+        exec(text, space := {**globals(), **constants, "compile": self.compile, "entries": {},
+                              "name": self.function.__name__})
         self.written[types] = space["launch"]
         return space["launch"]
 
@@ -218,6 +222,11 @@ class Kernel:
         num_warps, num_stages, cooperative, maxnreg = self.options
         options = dict(num_warps=num_warps, num_stages=num_stages, launch_cooperative_grid=bool(cooperative))
         return self.function.warmup(grid=(1,), maxnreg=maxnreg, **options, **arguments, **self.constants)
+
+
+def failed(name: str, grid: tuple[int, ...], error: RuntimeError) -> CudaError:
+    """The error of a launch that the driver refused."""
+    return CudaError(f"{name}, grid {grid}: {error}; it may be of work that was launched before")
 
 
 def form_of(parameter, kind: type) -> Form:

@@ -1,5 +1,6 @@
 """GPU memory from the driver's stream-ordered pool, and copies."""
 
+import threading
 from collections import deque
 from collections.abc import Iterable
 from functools import cache
@@ -103,6 +104,7 @@ def make_room(device: int):
 
 
 on_their_way: deque[tuple[Event, np.ndarray]] = deque()  # what copies read now
+letting_go = threading.Lock()  # two threads would let go of one copy more than is done
 
 
 def copy_to_device(x, array: np.ndarray, non_blocking: bool = False):
@@ -116,9 +118,10 @@ def copy_to_device(x, array: np.ndarray, non_blocking: bool = False):
     if not is_page_locked(array):
         return  # pageable memory was staged before the call returned, pinned memory is still being read
     if non_blocking:
-        while on_their_way and on_their_way[0][0].query():
-            on_their_way.popleft()
-        on_their_way.append((stream.record_event(), array))
+        with letting_go:
+            while on_their_way and on_their_way[0][0].query():
+                on_their_way.popleft()
+            on_their_way.append((stream.record_event(), array))
     else:
         stream.synchronize()
 

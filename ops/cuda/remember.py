@@ -22,7 +22,7 @@ from zoo.ops.cuda import ledger
 from zoo.ops.cuda.array import DeviceArray, contiguous_strides, new
 from zoo.ops.cuda.capture import Live, Untraceable
 from zoo.ops.cuda.driver import state
-from zoo.ops.cuda.launcher import PLAIN, Kernel, form_of, plain
+from zoo.ops.cuda.launcher import PLAIN, Kernel, failed, form_of, plain
 from zoo.ops.cuda.mode import is_interpreting
 from zoo.ops.cuda.streams import activate
 from zoo.ops.op import signature
@@ -177,7 +177,7 @@ class Trace:
         self.lines: list[str] = []
         self.open: dict[str, tuple[int, int, int]] = {}  # of new blocks whose line is not written: it, bytes, address
         self.space: dict[str, Any] = {"DeviceArray": DeviceArray, "new": new, "state": state, "activate": activate,
-                                      "device": device}
+                                      "failed": failed, "device": device}
 
     def argument(self, a: Any, name: str) -> Any:
         """An argument as the launcher gets it."""
@@ -245,7 +245,8 @@ class Trace:
             self.constant(kernel.constants[p.name]) if p.is_constexpr else self.text(next(given), self.address)
             for p in kernel.function.params)
         at = ", ".join(map(str, grid))
-        self.lines.append(f"{compiled['run']}({at}, stream, {head}, {f'({values},)' if AS_TUPLE else values})")
+        self.lines.append(f"try: {compiled['run']}({at}, stream, {head}, {f'({values},)' if AS_TUPLE else values})")
+        self.lines.append(f"except RuntimeError as e: raise failed({kernel.function.__name__!r}, {grid}, e) from e")
 
     def call(self, function: Callable, *args):
         """A call that gets arrays and returns nothing."""
