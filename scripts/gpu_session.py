@@ -1,7 +1,7 @@
 """The 30 minutes of a lent GPU as three commands: correctness, tile configs, benchmarks. docs/gpu-session.md has them.
 
     ZOO_INTERPRET=1 python scripts/gpu_session.py prepare      # here: .gpu/ is what the commands carry
-    python scripts/gpu_session.py build bench tune             # here, with the Triton of there: kernels into .gpu/
+    python scripts/gpu_session.py build check bench tune       # here, with the Triton of there: kernels into .gpu/
     python scripts/gpu_session.py check --out DIR              # there, where nothing is installed and nothing is kept:
     python scripts/gpu_session.py bench --out DIR
     python scripts/gpu_session.py tune --out DIR
@@ -80,7 +80,7 @@ def compiled(name: str, launches: Path, limit: float) -> Step:
 MACHINE = Step("machine", 60, ["scripts/gpu_session.py", "machine", "--out", "{out}"])
 BENCHED = {"training": 200, "inference": 160, "gemm": 60, "conv": 120, "recurrent": 40, "layers": 60, "optimizers": 30}
 SESSIONS = {
-    "check": [MACHINE, checked("graphs", 60), checked("kernels", 150), checked("ops", 150), checked("digits", 90),
+    "check": [MACHINE, checked("graphs", 60), checked("kernels", 150), checked("ops", 150), checked("digits", 120),
               checked("suite", 120)],
     "tune": [MACHINE, *(step for (kind, group), launches in CANDIDATES.items()
                         for step in (compiled(f"candidates-{kind}-{group}", launches, 100), tuned(kind, group, 200)))],
@@ -116,7 +116,10 @@ def prepare() -> int:
     return 0
 
 
-LISTS = {"bench": [LAUNCHES], "tune": list(CANDIDATES.values())}
+LISTS = {"check": [], "bench": [LAUNCHES], "tune": list(CANDIDATES.values())}
+# of the check, what compiles while its seconds run: the training, on the stub, up to the replay of its graph
+TRAINED = [["-m", "zoo.train", "--device", "cuda", "--graph", graph, "--epochs", "1", "--limit", "1024"]
+           for graph in ("on", "off")]
 
 
 def build(names: list[str]) -> int:
@@ -127,8 +130,10 @@ def build(names: list[str]) -> int:
     paths = [str(path) for name in names for path in LISTS[name]]
     with tempfile.TemporaryDirectory() as folder:
         env = stub_environment(folder) | {"TRITON_CACHE_DIR": str(BUILT), "TRITON_STORE_BINARY_ONLY": "1"}
-        done = [subprocess.run([sys.executable, "scripts/gpu_kernels.py", *command], cwd=ROOT, env=env).returncode
-                for command in (["compile", *paths], ["pack", str(KERNELS)])]
+        commands = [["scripts/gpu_kernels.py", "compile", *paths]] if paths else []
+        commands += [[*command, "--out", f"{folder}/runs"] for command in TRAINED if "check" in names]
+        commands.append(["scripts/gpu_kernels.py", "pack", str(KERNELS)])
+        done = [subprocess.run([sys.executable, *command], cwd=ROOT, env=env).returncode for command in commands]
     print(f"{KERNELS}: {KERNELS.stat().st_size / 1e6:.1f} MB")
     return max(done)
 
