@@ -14,7 +14,8 @@ from zoo.ops import cuda
 from zoo.ops import softmax as contract
 from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import HALVES, float32
-from zoo.ops.layout_gpu import power_of_two
+from zoo.ops.errors import KernelError
+from zoo.ops.layout_gpu import EDGE, power_of_two
 from zoo.ops.matmul_gpu import divisor
 from zoo.ops.pointwise_gpu import TYPES, contiguous_copy, convert
 
@@ -239,6 +240,14 @@ def lines_of(shape: tuple[int, ...], dim: int) -> tuple[int, int, int]:
     return math.prod(shape[:dim]) * inner, shape[dim], inner
 
 
+def _lines_of(shape: tuple[int, ...], dim: int) -> tuple[int, int, int]:
+    """`lines_of`, for kernels that count along a line in 32 bits."""
+    lines, n, inner = lines_of(shape, dim)
+    if n >= EDGE:
+        raise KernelError(f"softmax: a GPU kernel takes fewer than {EDGE} elements along a dim, got {n} of {shape}")
+    return lines, n, inner
+
+
 def _blocks(lines: int, n: int, inner: int, most: int) -> dict:
     """A tile: whole lines of the last dimension, or lines side by side."""
     bn = min(power_of_two(n), most)
@@ -265,7 +274,7 @@ def _forward(op, x: DeviceArray, dim: int, dtype, log: bool) -> DeviceArray:
     if not y.size:
         return y
     x = x if x.is_contiguous else contiguous_copy(x)
-    lines, n, inner = lines_of(x.shape, dim)
+    lines, n, inner = _lines_of(x.shape, dim)
     constants = dict(ACC=TYPES[(float32 if spec.dtype in HALVES else spec.dtype).name], LOG=log)
     if inner == 1 and n > (WHOLE if n * x.itemsize % 8 == 0 else TILE):
         div = divisor(16 // x.itemsize, n)
@@ -283,7 +292,7 @@ def _gradient(dy: DeviceArray, y: DeviceArray, dim: int, log: bool) -> DeviceArr
     if not y.size:
         return dx
     dy, y = (a if a.is_contiguous else contiguous_copy(a) for a in (dy, y))
-    lines, n, inner = lines_of(y.shape, dim)
+    lines, n, inner = _lines_of(y.shape, dim)
     constants = dict(ACC=TYPES[(float32 if y.dtype in HALVES else y.dtype).name], LOG=log)
     if inner == 1 and n > TILE:
         div = divisor(16 // y.itemsize, n)

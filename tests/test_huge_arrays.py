@@ -12,6 +12,7 @@ import pytest
 import zoo
 from zoo.ops import cuda
 from zoo.ops.cuda import ledger, memory, mode
+from zoo.ops.errors import KernelError
 from zoo.ops.op import OPS
 
 pytest.importorskip("triton")
@@ -322,6 +323,11 @@ def test_a_group_norm_of_many_channels_takes_a_grid_that_gpus_have():
     """65,536 channels of all pictures together: the second dimension of a grid ends at 65,535."""
     y = OPS["group_norm"](array(1024, 64, 32, last=3, dtype=np.float32), 32, None, None, 1e-5)
     assert y.shape == (1024, 64, 32)
+
+
+def test_a_softmax_along_more_than_32_bits_count_is_refused():
+    with pytest.raises(KernelError, match=f"softmax: .* got {MANY}"):
+        OPS["softmax"](array(MANY, dtype=half), 0, None)
 
 
 def test_a_grid_that_no_gpu_takes_is_refused():
