@@ -159,9 +159,9 @@ def record(cls: type, ctx: Context, args: tuple, needs: tuple, results: tuple, o
     node.seq = tick()
     for place, (k, out) in enumerate(tensors):
         if id(results[k]) not in ctx.fixed:
+            hang(out, pick(node, place))
             if id(results[k]) in ctx.dirty:
                 out.clock[0] = node.seq
-            hang(out, pick(node, place))
     node.saved = tuple(ctx.tensors)
     # a saved output stays a detached alias of the recorded tensor: no cycle, the same version cell
     places = {id(results[k]): place for place, (k, _) in enumerate(tensors)}

@@ -92,7 +92,7 @@ def write(x: Tensor, result: Any, name: str = "copy_") -> Tensor:
 
 def through(base: Tensor, result: Tensor, view: View) -> Node | None:
     """The history of `base` after `result` was written through `view`: write_through, without running it."""
-    args = (base, result, view.trail)
+    args = (base, result, view.refresh().trail)
     wanted = base.requires_grad + 2 * result.requires_grad
     return node_for(write_through, args, wanted, base)
 

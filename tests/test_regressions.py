@@ -390,3 +390,14 @@ def test_a_part_of_an_expanded_view_is_not_written_to():
     for write in (lambda: x[0].add_(1), lambda: x[0].copy_(zoo.zeros(3)), lambda: x.add_(1)):
         with pytest.raises(RuntimeError, match="clone"):
             write()
+
+
+def test_a_write_through_a_view_of_what_was_transposed_in_place():
+    x, y = zoo.ones(2, 3, requires_grad=True), zoo.ones(2, 3, 1, requires_grad=True)
+    z = x * 1
+    view = z.unsqueeze(-1)
+    z.transpose_(0, 1)
+    view.copy_(y * zoo.arange(6.0).reshape(2, 3, 1))
+    z.sum().backward()
+    assert z.tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert x.grad.tolist() == [[0, 0, 0]] * 2 and y.grad.flatten().tolist() == [0, 1, 2, 3, 4, 5]
