@@ -7,7 +7,7 @@ import numpy as np
 from zoo.autograd.tensor import Tensor, wrap
 from zoo.ops.cuda import mode as interpreter
 from zoo.ops.device import device as device_class
-from zoo.ops.device import fetch, put, to_device
+from zoo.ops.device import fetch, put, put_as_it_lies, to_device
 from zoo.ops.dtypes import bfloat16, is_dtype
 from zoo.ops.errors import ArgumentError, GradError
 from zoo.ops.memory_format import RANK, laid_out
@@ -44,7 +44,7 @@ def to(
         where = device_class(device)
         if where.type != self.device.type or where.index not in (None, self.device.index):
             if non_blocking and where.type == "cuda" and is_pinned(self) and not self.requires_grad:
-                out = wrap(put(self.array, where, True))
+                out = wrap(put_as_it_lies(self.array, where, True))
             else:
                 out = to_device(out, where)
     if dtype is not None and np.dtype(dtype) != out.dtype:

@@ -107,6 +107,21 @@ def put(array: np.ndarray, where: device, non_blocking: bool = False) -> Any:
     return cuda.from_numpy(np.asarray(array), index, non_blocking)
 
 
+def memory_order(x: Any) -> tuple[int, ...]:
+    """The dimensions of a raw array from the one with the longest steps in memory to the one with the shortest."""
+    return tuple(sorted(range(x.ndim), key=lambda d: -x.strides[d]))
+
+
+def put_as_it_lies(array: np.ndarray, where: device, non_blocking: bool = False) -> Any:
+    """`put`, with the order of dimensions in memory kept if there are no gaps: channels-last stays channels-last."""
+    order = memory_order(array)
+    dense = array.transpose(order)
+    if where.type == "cpu" or array.flags.c_contiguous or not dense.flags.c_contiguous:
+        return put(array, where, non_blocking)
+    y, back = put(dense, where, non_blocking), np.argsort(order)
+    return y.view(array.shape, tuple(y.strides[d] for d in back))
+
+
 def fetch(x: Any) -> np.ndarray:
     """A raw array's values as an ndarray: itself on the CPU, a copy from the GPU."""
     if isinstance(x, np.ndarray):
@@ -124,7 +139,7 @@ class to_device:
         if where.type != "cpu" and x.ndim:
             from zoo.ops.cuda.capture import refuse
             refuse("copies an array from the host, which a replay would not look at again")
-        return put(x, where)
+        return put_as_it_lies(x, where)
     def dx(dy, x): return to_device(dy, device_of(getattr(x, "array", x)))
     def samples(rng):
         return {"ordinary": [(rng.normal(size=(3, 4)), CPU)], "empty": [(rng.normal(size=(0, 4)), CPU)],

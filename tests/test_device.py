@@ -87,3 +87,23 @@ def test_default_device():
     with zoo.device("cuda"):
         assert zoo.zeros(2).is_cuda and zoo.rand(2).is_cuda
     assert not zoo.zeros(2).is_cuda
+
+
+def test_copies_between_devices_keep_the_order_in_memory():
+    """As torch's: dense arrays keep their strides, others become contiguous."""
+    x = zoo.arange(2 * 3 * 4 * 5.0).reshape(2, 3, 4, 5)
+    for given, strides in (
+        (x.contiguous(memory_format=zoo.channels_last), (60, 1, 15, 3)),
+        (x.permute(3, 1, 0, 2), (1, 20, 60, 5)),
+        (x[:, :, ::2], (30, 10, 5, 1)),
+        (x.expand(2, 2, 3, 4, 5), (120, 60, 20, 5, 1)),
+        (x.to(memory_format=zoo.channels_last)[:, :, :, :0], (0, 0, 0, 1)),
+    ):
+        there = given.to("cuda")
+        back = there.cpu()
+        if given.numel():
+            assert there.stride() == strides == back.stride()
+        assert back.tolist() == given.tolist() and zoo.equal(there * 2, (given * 2).to("cuda"))
+    w = x.contiguous(memory_format=zoo.channels_last).requires_grad_()
+    (w.to("cuda") * zoo.tensor(3.0, device="cuda")).sum().backward()
+    assert (w.grad == 3).all()
