@@ -166,3 +166,20 @@ def test_cross_entropy_reads_the_logits_once_and_writes_their_gradient_once(tmp_
     assert kernels == ["cross_entropy_long", "reduce_rows"] and (loss.size, lse.size) == (1, 512)
     dx, kernels = launched(lambda: cross_entropy_loss_grad(dloss, logits, target, lse, -100, "mean", 0.1))
     assert kernels == ["reduce_rows", "cross_entropy_long_grad"] and dx.shape == logits.shape
+
+
+@pytest.mark.torch
+def test_triplets_with_any_distance():
+    """Beside torch, which samples this one with a module of its own as the distance."""
+    import torch
+    rows = np.random.default_rng(5).normal(size=(3, 6, 4)).astype(np.float32)
+    for swap in (False, True):
+        losses = []
+        for lib in (torch, zoo):
+            xs = [lib.tensor(r).requires_grad_() for r in rows]
+            y = lib.nn.functional.triplet_margin_with_distance_loss(
+                *xs, distance_function=lambda a, b: (a - b).abs().sum(-1), margin=2.0, swap=swap)
+            y.backward()
+            losses.append([y.item(), *(x.grad.numpy() for x in xs)])
+        for a, b in zip(*losses, strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-6)
