@@ -211,9 +211,9 @@ def _tags(p: Problem, s: Sides, batch: int, swap: bool) -> set[str]:
     """What rows of the table may ask for, beside the layout.
 
     "tma": blocks can be copied by the tensor memory accelerator; "tma_loads": those of the operands can; "matrix": the
-    epilogue reads one; "norm": it is a batch norm's, for which a tile goes through shared memory as float32; "odd": the
-    result's rows are of odd length, which makes its stores scalar; "narrow": an operand's dense dimension is, and its
-    loads.
+    epilogue reads one; "norm": it is a batch norm's, for which a tile goes through shared memory as float32; "biased":
+    that of a sum with a bias; "odd": the result's rows are of odd length, which makes its stores scalar; "narrow": an
+    operand's dense dimension is, and its loads.
     """
     tags = {"tn"[p.a.turned ^ True] + "nt"[p.b.turned]}
     wide = all(n * p.dtype.itemsize % 16 == 0 for n in (p.a.stride, p.b.stride))
@@ -223,8 +223,9 @@ def _tags(p: Problem, s: Sides, batch: int, swap: bool) -> set[str]:
             tags.add("tma")
     if p.has_matrix:
         tags.add("matrix")
-    if normalize in stages_of(p.stages) or standardize in stages_of(p.stages):
-        tags.add("norm")
+    stages = stages_of(p.stages)
+    if normalize in stages or standardize in stages:
+        tags |= {"norm", "biased"} if add_row in stages else {"norm"}
     if p.N % 2:
         tags.add("odd")
     if 1 in ((s.DM if s.TA else s.DK), (s.DK if s.TB else s.DN)):

@@ -33,10 +33,10 @@ class Config(NamedTuple):
     """A tile of the output, the depth of one step, how many warps and pipeline stages work on it; then which kernel.
 
     kernel: "tiled", "tma" (persistent, Hopper and later), or "composed": no tile fits, other ops take its place
-    (attention of wide heads). split: parts of K, 0 for as many as fill the GPU, -1 for stream-K. group: tile rows
-    walked together. sub, flatten, specialize: of the persistent kernel (gemm_gpu.gemm_tma). per_sm: programs
-    that fit a multiprocessor at a time. registers: the most of a thread of attention; 0 for what the assembler takes,
-    which spills a few to fit more programs.
+    (attention of wide heads). split: parts of K; 0 for as many as fill the GPU, or stream-K where that gains; -1 for
+    stream-K. group: tile rows walked together. sub, flatten, specialize: of the persistent kernel (gemm_gpu.gemm_tma).
+    per_sm: programs that fit a multiprocessor at a time. registers: the most of a thread of attention; 0 for what the
+    assembler takes, which spills a few to fit more programs.
     """
     BM: int
     BN: int
