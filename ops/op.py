@@ -102,7 +102,10 @@ class Op:
                 return into(self(*args, **options), out)
             args = self.bind(args, options)
         handler = self.handlers.get(type(args[0])) or self.handler(args)
-        return handler(*args)
+        try:
+            return handler(*args)
+        except AttributeError as error:
+            raise self.refused(error, args) from None
 
     def __repr__(self):
         return f"<op {self.name}({', '.join(self.parameters)})>"

@@ -120,7 +120,7 @@ def test_a_training_step_goes_through(stub, tmp_path):
     body = '''
 import zoo
 x = zoo.ones(4, 8).cuda()
-assert x.t().cpu().shape == (8, 4), "a strided array is made contiguous on the GPU first"
+assert x[:, ::2].cpu().shape == (4, 4), "an array with gaps is made contiguous on the GPU first"
 mark("step")
 layer = zoo.nn.Linear(8, 3).cuda()
 optimizer = zoo.optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)

@@ -1,5 +1,6 @@
 """More than 400 wrong calls, most of them torch's own: the right kind of exception, with op, wanted and got."""
 
+import pickle
 import re
 
 import pytest
@@ -196,3 +197,31 @@ def torch_raises(op, sample):
     except Exception:
         return
     raise LookupError
+
+
+NOT_ASKED = ("as_tensor",       # takes a device, of which there may be none
+             "detach_", "save", "load", "seed", "compile", "vmap")
+
+
+@pytest.mark.parametrize("space", [zoo, zoo.nn.functional, zoo.linalg, zoo.special], ids=lambda m: m.__name__)
+def test_what_is_no_tensor_is_refused_by_name(space):
+    """No public function answers None, a list or a text in a tensor's place with an AttributeError."""
+    good, wrong = zoo.rand(2, 2), []
+    for name in sorted(set(dir(space)) - set(NOT_ASKED)):
+        function = getattr(space, name)
+        if name.startswith(("_", "set_")) or not callable(function) or isinstance(function, type):
+            continue
+        for bad in (None, [1.0, 2.0], "x"):
+            for args in ((bad,), (bad, good), (good, bad), (bad, 1), (good, bad, good), (good, good, bad)):
+                try:
+                    function(*args)
+                except AttributeError as error:
+                    wrong.append(f"{name}{tuple(type(a).__name__ for a in args)}: {error}")
+                except Exception:  # noqa: S110  (other tests say which)
+                    pass
+    assert not wrong
+
+
+def test_the_functions_that_users_call_can_be_pickled():
+    for function in (zoo.sum, zoo.conv2d, zoo.nn.functional.relu, zoo.linalg.inv, zoo.special.softmax, zoo.zeros):
+        assert pickle.loads(pickle.dumps(function)) is function

@@ -11,6 +11,7 @@ from zoo.autograd import creation as _creation
 from zoo.autograd import legacy as _legacy
 from zoo.autograd import methods as _methods
 from zoo.autograd import random as _random
+from zoo.autograd.called import called as _called
 from zoo.autograd.inplace import fits as _fits
 from zoo.autograd.mode import enable_grad as enable_grad
 from zoo.autograd.mode import inference_mode as inference_mode
@@ -18,7 +19,6 @@ from zoo.autograd.mode import is_grad_enabled as is_grad_enabled
 from zoo.autograd.mode import is_inference_mode_enabled as is_inference_mode_enabled
 from zoo.autograd.mode import no_grad as no_grad
 from zoo.autograd.mode import set_grad_enabled as set_grad_enabled
-from zoo.autograd.numpy_names import numpy_names as _numpy_names
 from zoo.autograd.printing import set_printoptions as set_printoptions
 from zoo.autograd.size import Size as Size
 from zoo.autograd.tensor import Tensor as Tensor
@@ -86,12 +86,10 @@ _MODULES = ("accelerator", "amp", "backends", "checkpoint", "cuda", "data", "dis
 _LATE = {"compile": "zoo.jit", "load": "zoo.serialization", "save": "zoo.serialization", "vmap": "zoo.func"}
 
 for _face in _methods.faces():
-    globals().update({_name: _numpy_names(getattr(_face, _name)) for _name in _face.FUNCTIONS})
-globals().update(_creation.FUNCTIONS)
-globals().update(_random.FUNCTIONS)
+    globals().update({_name: _called(_name, getattr(_face, _name), "zoo") for _name in _face.FUNCTIONS})
+for _functions in (_creation.FUNCTIONS, _random.FUNCTIONS, _legacy.FUNCTIONS, _methods.in_place_functions()):
+    globals().update({_name: _called(_name, _function, "zoo") for _name, _function in _functions.items()})
 globals().update(_legacy.TYPES)
-globals().update(_legacy.FUNCTIONS)
-globals().update(_methods.in_place_functions())
 globals().update(_autocast.FUNCTIONS)
 
 inf, nan, pi, e = float("inf"), float("nan"), 3.141592653589793, 2.718281828459045
@@ -161,3 +159,6 @@ def result_type(tensor1, tensor2):
     """The dtype of an operation on two tensors or numbers."""
     return _dtypes.result_type(*(getattr(x, "array", x) for x in (tensor1, tensor2)))
 
+
+for _function in (is_floating_point, is_complex, numel, result_type):
+    globals()[_function.__name__] = _called(_function.__name__, _function, "zoo")
