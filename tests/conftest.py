@@ -8,11 +8,14 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import importlib  # noqa: E402
 import importlib.util  # noqa: E402
+import signal  # noqa: E402
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
 INTERPRETING = os.environ.get("ZOO_INTERPRET", "") not in ("", "0")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:        # as a shell starts what runs in its background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
