@@ -244,7 +244,7 @@ def _plan_of(p: Problem, table: gpu_configs.Choice) -> Plan:
     copies = p.a.copied, p.b.copied
     tile = dict(BM=config.BM, BN=config.BN, BK=config.BK, GROUP=config.group)
     tile |= dict(PRECISION=p.kind if p.kind.startswith("tf32") else "ieee", SHORT=p.short,
-                 num_warps=config.num_warps, num_stages=config.num_stages)
+                 num_warps=config.num_warps, num_stages=config.num_stages, maxnreg=config.registers or None)
     tiles, steps = -(-s.M // config.BM) * -(-s.N // config.BN), -(-p.K // config.BK)
     if config.kernel == "tma":
         kernel = cuda.prepare(gemm_tma, STAGES=stages_of(p.stages), SUB=config.sub, FLATTEN=config.flatten,

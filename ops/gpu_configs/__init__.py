@@ -35,8 +35,8 @@ class Config(NamedTuple):
     kernel: "tiled", "tma" (persistent, Hopper and later), or "composed": no tile fits, other ops take its place
     (attention of wide heads). split: parts of K; 0 for as many as fill the GPU, or stream-K where that gains; -1 for
     stream-K. group: tile rows walked together. sub, flatten, specialize: of the persistent kernel (gemm_gpu.gemm_tma).
-    per_sm: programs that fit a multiprocessor at a time. registers: the most of a thread of attention; 0 for what the
-    assembler takes, which spills a few to fit more programs.
+    per_sm: programs that fit a multiprocessor at a time. registers: the most of a thread, of products and attention; 0
+    for what the assembler takes, which spills a few to fit more programs.
     """
     BM: int
     BN: int
