@@ -137,16 +137,8 @@ class Op:
         if owner is None:
             if type(args[0]) is np.ndarray:  # written out on first use: 60 us that importing zoo need not pay
                 self.handlers[np.ndarray] = self.array_handler()
-                return self.forward
-            return self.attempt
+            return self.forward
         return self.handler_of(owner)
-
-    def attempt(self, *args: Any) -> Any:
-        """forward, where the first argument is no array."""
-        try:
-            return self.forward(*args)
-        except AttributeError as error:
-            raise self.refused(error, args) from None
 
     def refused(self, error: AttributeError, args: tuple) -> Exception:
         """What is raised where an argument that is no array was asked for its shape: that error names no op."""
