@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from zoo.autograd.called import refused
 from zoo.autograd.engine import Node
 from zoo.autograd.mode import MODE, tick
 from zoo.autograd.tensor import Tensor, View, node_for, wrap
@@ -114,7 +115,11 @@ def in_place(name: str, function):
     """`x.name_(...)` of a function `name(x, ...)`: its result, moved into x."""
     def method(self, *args, **options):
         may_write(self, f"{name}_")
-        return write(self, function(before(self), *args, **options), f"{name}_")
+        try:
+            result = function(before(self), *args, **options)
+        except AttributeError as error:
+            raise refused(f"{name}_", function, (self, *args), options, error) from None
+        return write(self, result, f"{name}_")
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__doc__ = f"In place: `{name}`, with the result in this tensor's memory."
     method.__wrapped__ = function                        # inspect.signature and IDEs show its parameters

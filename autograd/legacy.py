@@ -3,6 +3,7 @@ from typing import Any
 
 import numpy as np
 
+from zoo.autograd.called import called
 from zoo.autograd.convert import to
 from zoo.autograd.creation import empty, tensor
 from zoo.autograd.tensor import Tensor
@@ -93,7 +94,7 @@ def is_same_size(self: Tensor, other: Tensor) -> bool:
 FUNCTIONS = {f.__name__: f for f in (typename, is_same_size, get_device)}
 FUNCTIONS |= {name: getattr(Tensor, name) for name in ("detach", "is_inference")}
 METHODS = {
-    "is_same_size": is_same_size,
+    "is_same_size": called("is_same_size", is_same_size, "zoo"),
     "is_conj": lambda self: False,
     "is_neg": lambda self: False,
     "is_shared": lambda self: False,

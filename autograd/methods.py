@@ -1,14 +1,15 @@
 """Tensor's methods and operators, from the tables of ops/face: torch's functions with the tensor as first argument."""
 from importlib import import_module
+from inspect import isfunction
 
 from zoo.autograd import convert, creation, inplace, leaf_hooks, legacy, size
 from zoo.autograd import random as random_methods
-from zoo.autograd.numpy_names import numpy_names
+from zoo.autograd.called import called
 from zoo.autograd.printing import tensor_repr
 from zoo.autograd.tensor import Tensor
 from zoo.ops.face.getitem import getitem
 from zoo.ops.face.pointwise import UNARY as UNARY_OPS
-from zoo.ops.op import OPS, Op
+from zoo.ops.op import OPS, Op, signature
 
 FACES = ("pointwise", "activation", "reduce", "sort", "matmul", "norm", "loss", "conv", "pool", "shape", "split",
          "join", "index", "sets", "rnn", "attention", "parts", "calculus", "statistics", "special", "linalg",
@@ -17,6 +18,7 @@ OPERATORS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": 
              "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
              "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "matmul": "matmul"}
 COMPARISONS = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "eq": "eq", "ne": "ne"}
+NO_TENSORS = {"shape", "dims", "dim0", "dim1", "start_dim", "end_dim", "memory_format"}      # parameters of views
 UNARY = {"neg": "neg", "abs": "abs", "invert": "bitwise_not"}
 
 
@@ -25,8 +27,10 @@ def faces() -> list:
     return [import_module(f"zoo.ops.face.{name}") for name in FACES]
 
 
-def method_of(name: str, function):
-    """A function as a method: an Op's written-out call on Tensors, if it has no options to fill in."""
+def method_of(name: str, function, inside: str):
+    """A function as a method: an Op's written-out call on Tensors, if it has no options to fill in.
+
+    inside: the class where pickle finds it; none if it is zoo.name too: both are one object then."""
     if isinstance(function, Op):
         op = function
 
@@ -34,7 +38,9 @@ def method_of(name: str, function):
             return op(self, *args, **options)
         method.__name__, method.__doc__, method.__wrapped__ = name, op.__doc__, op
         return method
-    return numpy_names(function)
+    if isfunction(function) and set(signature(function)[0][1:]) <= NO_TENSORS:
+        return function                                     # quicker by 0.1 us, of 1.7
+    return called(name, function, "zoo", inside)
 
 
 def comparison(call):
@@ -64,8 +70,9 @@ def attach() -> None:
     """Puts everything onto Tensor; once, when autograd is imported."""
     for face in faces():
         for name in face.METHODS:
-            function = getattr(face, f"{name}_method", None) or getattr(face, name)      # where(c, a, b), a.where(c, b)
-            setattr(Tensor, name, method_of(name, function))
+            own = getattr(face, f"{name}_method", None)                  # where(c, a, b), a.where(c, b)
+            inside = "" if name in face.FUNCTIONS and not own else "Tensor"
+            setattr(Tensor, name, method_of(name, own or getattr(face, name), inside))
         for name in getattr(face, "INPLACE", ()):
             setattr(Tensor, f"{name}_", inplace.in_place(name, getattr(face, name)))
     for name, method in {**convert.METHODS, **creation.METHODS, **random_methods.METHODS, **legacy.METHODS}.items():

@@ -222,6 +222,35 @@ def test_what_is_no_tensor_is_refused_by_name(space):
     assert not wrong
 
 
+@pytest.mark.parametrize("bad", [None, [1.0, "b"], "x"], ids=["None", "list", "text"])
+def test_what_is_no_tensor_is_refused_by_methods_too(bad):
+    """No method of Tensor, operators and those in place among them, answers it with an AttributeError."""
+    wrong = []
+    names = {name for name in dir(zoo.Tensor) if not name.startswith("__")} | {"__add__", "__matmul__", "__and__"}
+    for name in sorted(names):
+        for args in ((bad,), (bad, bad), (0, bad), (0, bad, bad), (bad, 1.0)):
+            try:
+                if callable(method := getattr(zoo.Tensor, name)):
+                    method(zoo.rand(2, 2), *args)
+            except AttributeError as error:
+                wrong.append(f"{name}{tuple(type(a).__name__ for a in args)}: {error}")
+            except Exception:  # noqa: S110  (other tests say which)
+                pass
+    assert not wrong
+
+
+def test_a_method_names_itself_and_the_argument_that_is_no_tensor():
+    x = zoo.rand(2, 2)
+    for call, text in ((lambda: x.mm("a"), "mm: wants a tensor as mat2, got str"),
+                       (lambda: x.where(None, x), "where: .* got NoneType"),
+                       (lambda: x.add_("a"), "add.*got str"),
+                       (lambda: x.addmm_(None, x), "addmm_: wants a tensor as mat1, got NoneType"),
+                       (lambda: x.select(0, "a"), "select: wants an integer as index, got str")):
+        with pytest.raises(TypeError, match=text):
+            call()
+
+
 def test_the_functions_that_users_call_can_be_pickled():
-    for function in (zoo.sum, zoo.conv2d, zoo.nn.functional.relu, zoo.linalg.inv, zoo.special.softmax, zoo.zeros):
+    for function in (zoo.sum, zoo.conv2d, zoo.nn.functional.relu, zoo.linalg.inv, zoo.special.softmax, zoo.zeros,
+                     zoo.Tensor.mm, zoo.Tensor.where, zoo.Tensor.expand_as):
         assert pickle.loads(pickle.dumps(function)) is function
