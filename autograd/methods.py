@@ -43,6 +43,14 @@ def method_of(name: str, function, inside: str):
     return called(name, function, "zoo", inside)
 
 
+def number_over(divide):
+    """`number / x`, which is number * (1 / x) as in torch: x and the quotient may be changed in place before backward,
+    for what the derivative reads is the reciprocal, which nobody else holds."""
+    def over(self, other):
+        return OPS["mul"](OPS["reciprocal"](self), other) if type(other) in (int, float) else divide(other, self)
+    return over
+
+
 def comparison(call):
     def compare(self, other):
         return NotImplemented if other is None or isinstance(other, str) else call(self, other)
@@ -55,7 +63,8 @@ def bind_operators() -> None:
         call = OPS[name].handler((Tensor(0.0),))
         setattr(Tensor, f"__{special}__", comparison(call) if special in COMPARISONS else call)
         if special in OPERATORS:
-            setattr(Tensor, f"__r{special}__", lambda a, b, call=call: call(b, a))
+            right = number_over(call) if special == "truediv" else lambda a, b, call=call: call(b, a)
+            setattr(Tensor, f"__r{special}__", right)
             setattr(Tensor, f"__i{special}__", inplace.in_place(name, OPS[name]))
 
 

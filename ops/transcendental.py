@@ -309,7 +309,7 @@ class erfinv:
     """
     kind, refuses, domain = "float", "complex", (-0.9, 0.9)
     def f(x): return erfinv(x)
-    def dx(dy, y): return dy * (0.886226925452758 * exp(y * y))
+    def dx(dy, x): return dy * (0.886226925452758 * exp(square(erfinv(x))))     # as torch's: y may be changed in place
 
 
 @elementwise
