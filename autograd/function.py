@@ -70,16 +70,18 @@ class FunctionNode(Node):
             for k, place in self.returned:
                 kept[k] = tensor(kept[k].array, pick(self, place))
             ctx.tensors = tuple(kept)
-        grads = self.function.backward(ctx, *(g if isinstance(g, Tensor) or g is None else tensor(g) for g in gs))
+        try:
+            grads = self.function.backward(ctx, *(g if isinstance(g, Tensor) or g is None else tensor(g) for g in gs))
+        finally:
+            ctx.tensors = held                          # as they were packed: a pass that raised can be run again
         grads = grads if isinstance(grads, tuple) else (grads,)
         count = len(ctx.needs_input_grad)
         if len(grads) < count or any(g is not None for g in grads[count:]):
             raise GradError(
                 f"{self.name}.backward: wants {count} gradients, one per input, got {len(grads)}"
             )
-        ctx.tensors = held if retain else ()
         if not retain:
-            self.saved = None
+            ctx.tensors, self.saved = (), None
         chosen = [grads[i] for i in self.positions]
         for g, edge in zip(chosen, self.edges, strict=True):
             if g is not None and g.ndim < len(edge.shape):

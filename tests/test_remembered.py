@@ -217,6 +217,20 @@ def test_calls_are_forgotten_when_there_are_many(monkeypatch, traces):
     assert traces == ["launcher"] * 2
 
 
+def test_equal_numbers_that_are_not_alike_are_remembered_apart(traces):
+    """0.0 and -0.0; 1, 1.0 and True; a nan is equal to nothing."""
+    def launcher(x, number):
+        return x, repr(number)
+    call = run_as_op(launcher, 2)
+    x, seen = ramp((2,)), [0.0, -0.0, 0, False, None, 1, 1.0, True, 2.0, float("nan")]
+    for _ in range(4):
+        assert [call(x, number)[1] for number in seen] == [repr(number) for number in seen]
+    assert len(traces) == len(seen)
+    pair = run_as_op(lambda x, parts: (x, repr(parts[1])), 2)
+    for _ in range(4):
+        assert [pair(x, (x, number))[1] for number in (0.0, -0.0)] == ["0.0", "-0.0"]
+
+
 def test_a_draw_is_traced_once_and_differs_each_time(traces):
     """Seed and offset are no part of what is remembered; what computes with them is worked out each time."""
     x = zoo.ones(64, device="cuda")

@@ -164,3 +164,35 @@ def test_save_on_cpu(device, pin):
         grads.append([p.grad.cpu().numpy() for p in net.parameters()])
     for a, b in zip(*grads, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_backward_that_raises_leaves_what_it_saved_packed():
+    class Fails(zoo.autograd.Function):
+        ready = False
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            if not Fails.ready:
+                raise KeyError("not yet")
+            return g * x
+
+    x, unpacked = zoo.tensor([3.0], requires_grad=True), []
+
+    def unpack(kept):
+        unpacked.append(kept)
+        return zoo.tensor(kept)
+    with graph.saved_tensors_hooks(lambda t: t.tolist(), unpack):
+        y = Fails.apply(x)
+    for Fails.ready in (False, True):
+        if Fails.ready:
+            y.backward()
+        else:
+            with pytest.raises(KeyError, match="not yet"):
+                y.backward()
+    assert x.grad.tolist() == [3.0] and unpacked == [[3.0], [3.0]]

@@ -46,7 +46,7 @@ def call({all}):
     return first({all}) if run is None{captured} else run({all})
 """
 KEY = ("({a}.shape, {a}.strides, {a}.dtype, {a}.device, {a}.pointer & 15) if type({a}) is DeviceArray "
-       "else (type({a}), {a}), ")
+       "else (type({a}), {a} if type({a}) is not float or {a} else str({a})), ")  # 0.0 == -0.0
 LIVE, LIVE_KEY = ("seed", "offset"), "type({a}), "  # of a draw: no part of the key but by type
 CAPTURED = " or state.graph is not None"  # a captured draw takes them from the graph
 STREAM = "stream = (state.active.get(device) or activate(device)).handle"
@@ -124,6 +124,8 @@ def layout(a: Any) -> tuple:
     """What is remembered of an argument, as KEY has it; of a tuple with arrays that of each."""
     if type(a) is DeviceArray:
         return a.shape, a.strides, a.dtype, a.device, a.pointer & 15
+    if type(a) is float and not a:
+        return float, str(a)
     return type(a), tuple(map(layout, a)) if has_array(a) else tuple(a) if type(a) is list else a
 
 
