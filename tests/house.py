@@ -1,5 +1,6 @@
 """The house as data, for the gates: its folders, its files and what each file imports."""
 import ast
+import functools
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,9 +60,15 @@ def floor_of(module: str) -> int:
     return FLOORS[prefix]
 
 
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@functools.cache
 def imports_of(path: Path) -> list[Import]:
     """All imports of a file, those inside functions and those by importlib.import_module("constant") as well."""
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     late = {id(n) for f in ast.walk(tree) if runs_later(f) for n in ast.walk(f)}
     found = []
     for node in ast.walk(tree):
@@ -72,10 +79,15 @@ def imports_of(path: Path) -> list[Import]:
         elif isinstance(node, ast.ImportFrom):
             names = tuple(a.name for a in node.names)
             found.append(Import(node.module or "", names, "", node.lineno, now, node.level))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+        elif isinstance(node, ast.Call) and called(node) in ("import_module", "__import__"):
             if node.args and isinstance(node.args[0], ast.Constant):
                 found.append(Import(str(node.args[0].value), (), "importlib", node.lineno, now, 0))
     return found
+
+
+def called(node: ast.Call) -> str:
+    """The last part of the function's name: `import_module` of importlib.import_module(...)."""
+    return getattr(node.func, "attr", None) or getattr(node.func, "id", "")
 
 
 def runs_later(node: ast.AST) -> bool:
