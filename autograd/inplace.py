@@ -14,8 +14,8 @@ from zoo.ops.device import constant, put
 from zoo.ops.dtypes import COMPLEX, FLOATS, INTS, NUMBERS, number_in
 from zoo.ops.errors import DtypeError, GradError, ShapeError
 from zoo.ops.face.index import index_fill
-from zoo.ops.pointwise import add, where
-from zoo.ops.shape import cast, expand, permute, reshape
+from zoo.ops.pointwise import where
+from zoo.ops.shape import cast, clone, expand, permute, reshape
 from zoo.ops.views import joined, steps, write_through
 
 
@@ -66,8 +66,11 @@ def may_write(x: Tensor, name: str) -> Tensor:
     return base
 
 
-def write(x: Tensor, result: Any, name: str = "copy_") -> Tensor:
-    """Puts `result` (a Tensor, computed from x as it was) into x's memory, and its history into x's."""
+def write(x: Tensor, result: Any, name: str = "copy_", fresh: bool = True) -> Tensor:
+    """Puts `result` (a Tensor, computed from x as it was) into x's memory, and its history into x's.
+
+    fresh: nobody else holds `result`. What others hold keeps its node, and with it its hooks, to itself.
+    """
     base = may_write(x, name)
     if result.shape != x.shape:
         raise ShapeError(f"{name}: output with shape {x.shape} doesn't match the broadcast shape {result.shape}")
@@ -76,18 +79,20 @@ def write(x: Tensor, result: Any, name: str = "copy_") -> Tensor:
     history = None
     tracked = MODE.grad and (result.requires_grad or base.requires_grad)
     if tracked:
-        if result.requires_grad and result.node is None:
-            result = add(result, 0)                      # a leaf hands on its gradient through a node
-        elif base is x and not result.requires_grad:
-            old, everywhere = wrap(x.array, x.node), wrap(put(np.ones((), bool), x.device))
-            result = where(everywhere, result, old)      # nothing of x is left, yet it goes on to require grad
-        history = result.node
         if base is not x:
             history = through(base, result, x)
+        elif not result.requires_grad:
+            old, everywhere = wrap(x.array, x.node), wrap(put(np.ones((), bool), x.device))
+            history = where(everywhere, result, old).node        # nothing of x is left, yet it goes on to require grad
+        else:
+            history = result.node if fresh and result.node else node_for(clone, (result,), 1, x)
+    retaining = [t for t in {x, base} if t.retains_grad and t.node.hooks.pop("retain")] if tracked else ()
     copy_raw(x.array, result.array)
     x.clock[0] = tick()
     if tracked:
         base.node, base.requires_grad = history, history is not None
+    for tensor in retaining:
+        tensor.retain_grad()                             # of what it is now
     return x
 
 
@@ -139,7 +144,7 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
             raise ShapeError(f"copy_: a source of shape {source.shape} does not broadcast to {x.shape}") from None
     if source.dtype != x.dtype:
         source = cast(source, x.dtype)
-    return write(x, source, "copy_")
+    return write(x, source, "copy_", fresh=False)
 
 
 def out_(x: Tensor, result: Any) -> Tensor:

@@ -24,7 +24,7 @@ def rrelu(
         raise ArgumentError(f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower}, {upper}")
     if training:
         slope = wrap(input.array).clone().uniform_(lower, upper)
-        out = OPS["where"](OPS["ge"](input, 0), input, input * slope)
+        out = OPS["where"](OPS["gt"](input, 0), input, input * slope)
     else:
         out = OPS["leaky_relu"](input, (lower + upper) / 2)
     return input.copy_(out) if inplace else out

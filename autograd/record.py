@@ -139,6 +139,7 @@ def write(op: Op, names: dict, citizen: type = np.ndarray) -> Callable:
         inexact = " and y.dtype in INEXACT" if "dtype" in inputs else ""
         text = CALL.format(out=out, inexact=inexact, **parts)
     space = {
+        "__name__": __name__,
         **names,
         **{f"plan{w}": p for w, p in plans.items()},
         "forward": op.forward if citizen is np.ndarray else op.handler_of(citizen),

@@ -101,6 +101,6 @@ def write(plan: Plan, choice: str, arrays: Callable) -> Callable:
         letting_go=LETTING_GO if plan.holds else "",
         choice=choice.format(heads=", ".join(heads), first=heads[0], names=", ".join(names)))
     space: dict[str, Any] = dict(Variable=Variable, read=read, freed=freed, overwritten=overwritten,
-                                 bare=plan.bare, arrays=arrays, float32=float32, float64=float64)
+                                 bare=plan.bare, arrays=arrays, float32=float32, float64=float64, __name__=__name__)
     exec(text, space)
     return space["gradients"]

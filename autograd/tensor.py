@@ -146,7 +146,9 @@ class Tensor(Variable):
         def keep(g):
             if (tensor := me()) is not None:
                 tensor.grad = g if tensor.grad is None else tensor.grad + g
-        self.node.hooks = {**(self.node.hooks or {}), "retain": keep}
+        if self.node.hooks is None:
+            self.node.hooks = {}
+        self.node.hooks["retain"] = keep
 
     retains_grad = property(lambda self: bool(self.node and self.node.hooks and "retain" in self.node.hooks))
 

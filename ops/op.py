@@ -124,7 +124,7 @@ class Op:
 
     def array_handler(self) -> Callable:
         """Straight to NumPy, if nobody else takes part in the call."""
-        space = dict(forward=self.forward, handler=self.handler, PLAIN=PLAIN)
+        space = dict(forward=self.forward, handler=self.handler, PLAIN=PLAIN, __name__=__name__)
         if self.variadic:
             return lambda *args: self.handler(args)(*args)
         call = ", ".join(self.parameters)
@@ -254,7 +254,8 @@ def make_plan(op: Op, wanted: int, names: tuple[str, ...]) -> Plan:
         calls.append(f"*pick({call}), " if p in ("joint", star) else f"{call}, ")
         bare_calls.append("dy, " if passes(d) else calls[-1])
     space = {"wanted": tuple(f for f, p in zip(flags, op.parameters, strict=True) if p in op.differentiable),
-             "pick": lambda gs: [gs[i] for i in slots]}
+             "pick": lambda gs: [gs[i] for i in slots],
+             "__name__": __name__}       # NumPy's warnings inside are those of a module of zoo: not shown
     head = ", ".join((*gradients, *reads))
     body = f"lambda {head}: ({''.join(calls)})"
     bare_body = f"lambda {head}: ({''.join(bare_calls)})"

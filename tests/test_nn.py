@@ -57,6 +57,7 @@ LAYERS = [
     ("AdaptiveMaxPool3d", (2,), {}, [(2, 3, 4, 5, 4)]),
     ("LPPool1d", (2, 3), {}, [(2, 3, 9)]),
     ("LPPool2d", (2, 3), {"stride": 2}, [(2, 3, 9, 7)]),
+    ("LPPool3d", (3, (1, 2, 2)), {}, [(2, 3, 2, 5, 4)]),
     *(
         (f"{kind}Pad{d}d", (1, 2.0) if kind == "Constant" else (1,), {}, [(1, 2, 3, 4, 5)[: 2 + d]])
         for kind in ("Constant", "Zero", "Reflection", "Replication", "Circular")

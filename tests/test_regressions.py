@@ -401,3 +401,67 @@ def test_a_write_through_a_view_of_what_was_transposed_in_place():
     z.sum().backward()
     assert z.tolist() == [[0, 3], [1, 4], [2, 5]]
     assert x.grad.tolist() == [[0, 0, 0]] * 2 and y.grad.flatten().tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_copy_of_a_result_has_a_node_of_its_own():
+    a = zoo.tensor([-0.0, 2.0], requires_grad=True)
+    y, x, z = a * 2, zoo.zeros(2), zoo.zeros(2)
+    x.copy_(y)
+    z.copy_(a)
+    assert z.signbit().tolist() == [True, False]                # a leaf's copy is not a + 0
+    for t in (x, y, z):
+        t.retain_grad()
+    x.register_hook(lambda g: g * 10)
+    (x * 3 + y * 5 + z * 7).sum().backward()
+    assert [t.grad.tolist() for t in (x, y, z, a)] == [[30, 30], [35, 35], [7, 7], [77, 77]]
+
+
+def test_a_retained_gradient_is_that_of_the_latest_version():
+    a = zoo.tensor([1.0, 2.0], requires_grad=True)
+    y = a * 2
+    y.retain_grad()
+    y.mul_(a).retain_grad()
+    y[0] = a[1] * 5
+    (y * 3).sum().backward()
+    assert y.grad.tolist() == [3, 3] and a.grad.tolist() == [0, 39]
+    z = a * 1
+    view = z[:1]
+    view.retain_grad()
+    view.mul_(4)
+    (view * 3).sum().backward()
+    assert view.grad.tolist() == [3]
+
+
+def test_a_hook_can_be_removed_after_retain_grad():
+    y = zoo.ones(2, requires_grad=True) * 2
+    handle = y.register_hook(lambda g: g * 10)
+    y.retain_grad()
+    handle.remove()
+    y.sum().backward()
+    assert y.grad.tolist() == [1, 1]
+
+
+def test_a_window_of_zeros_has_no_slope_in_norm_pooling():
+    x = zoo.tensor([[0.0, 0.0, 3.0, 4.0]], requires_grad=True)
+    F.lp_pool1d(x, 2, 2).sum().backward()
+    assert [round(g, 6) for g in x.grad[0].tolist()] == [0, 0, 0.6, 0.8]
+
+
+def test_rrelu_has_the_slope_of_its_negative_side_at_zero():
+    x = zoo.zeros(1, requires_grad=True)
+    F.rrelu(x, 0.5, 0.5, training=True).backward()
+    assert x.grad.tolist() == [0.5]
+
+
+def test_no_warning_of_numpy_leaves_a_derivative():
+    x = zoo.zeros(1, 1, requires_grad=True)
+    (x * zoo.zeros(1, 1)).backward(zoo.full((1, 1), float("inf")))      # warnings are errors here
+    assert x.grad.isnan().all()
+
+
+def test_the_value_of_addcmul_of_integers_counts_without_its_fraction():
+    """As in torch: 0.5 counts as 0 and -1.5 as -1."""
+    one, x = zoo.tensor([1, 1, 1]), zoo.tensor([1, 2, 3])
+    assert zoo.addcmul(one, x, x, value=0.5).tolist() == [1, 1, 1]
+    assert one.addcmul_(x, x, value=-1.5).tolist() == [0, -3, -8]
+    assert zoo.addcmul(one.float(), x, x, value=0.5).tolist() == [0.5, -1, -3.5]

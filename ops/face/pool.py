@@ -1,10 +1,12 @@
 """torch's pooling functions: unbatched inputs, ints for tuples, and the ops of ops/pool.py."""
 from math import prod
 
+from zoo.ops.activation import relu
 from zoo.ops.errors import ArgumentError, ShapeError
 from zoo.ops.index import scatter
 from zoo.ops.pool import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool, tap_indices
 from zoo.ops.shape import clone, filled, permute, reshape
+from zoo.ops.unary import sign
 from zoo.ops.window import ints
 
 FUNCTIONS = ("max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "avg_pool1d", "adaptive_avg_pool1d",
@@ -16,7 +18,7 @@ NN_FUNCTIONS = (
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
     "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
     "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d_with_indices",
-    "max_unpool1d", "max_unpool2d", "max_unpool3d", "lp_pool1d", "lp_pool2d",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d",
     "pixel_shuffle", "pixel_unshuffle", "channel_shuffle")
 INPLACE = ()
 
@@ -377,9 +379,21 @@ def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return norm_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of every window of a volume (N, C, D, H, W) or (C, D, H, W): (sum of x ** p) ** (1 / p).
+
+    Example:
+        >>> import zoo
+        >>> zoo.nn.functional.lp_pool3d(zoo.ones(1, 1, 2, 2, 4), 3, 2).tolist()
+        [[[[[2.0, 2.0]]]]]
+    """
+    return norm_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
 def norm_pool(rank, input, norm_type, kernel_size, stride, ceil_mode):
     means = mean_pool(rank, input ** norm_type, kernel_size, stride, 0, ceil_mode, True)
-    return (means * prod(ints("lp_pool", "kernel_size", kernel_size, rank))) ** (1.0 / norm_type)
+    sums = means * prod(ints("lp_pool", "kernel_size", kernel_size, rank))
+    return (sign(sums) * relu(abs(sums))) ** (1.0 / norm_type)      # relu: a window of zeros has slope 0, not inf
 
 
 def pixel_shuffle(input, upscale_factor):

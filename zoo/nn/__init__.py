@@ -133,6 +133,7 @@ from zoo.nn.pooling import AvgPool2d as AvgPool2d
 from zoo.nn.pooling import AvgPool3d as AvgPool3d
 from zoo.nn.pooling import LPPool1d as LPPool1d
 from zoo.nn.pooling import LPPool2d as LPPool2d
+from zoo.nn.pooling import LPPool3d as LPPool3d
 from zoo.nn.pooling import MaxPool1d as MaxPool1d
 from zoo.nn.pooling import MaxPool2d as MaxPool2d
 from zoo.nn.pooling import MaxPool3d as MaxPool3d

@@ -331,6 +331,12 @@ def lp_pool2d(
 ) -> Tensor:
     """The p-norm of every window of an image (N, C, H, W) or (C, H, W): (sum of x ** p) ** (1 / p)."""
     ...
+def lp_pool3d(
+    input: Tensor, norm_type: Any, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None,
+    ceil_mode: _bool = False,
+) -> Tensor:
+    """The p-norm of every window of a volume (N, C, D, H, W) or (C, D, H, W): (sum of x ** p) ** (1 / p)."""
+    ...
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, size_average: _bool | None = None,
     reduce: Any = None, reduction: _str = 'mean',

@@ -272,3 +272,9 @@ class LPPool2d(LPPool1d):
     """The p-norm of each window of an image: (sum of x^p)^(1/p)."""
 
     function = "lp_pool2d"
+
+
+class LPPool3d(LPPool1d):
+    """The p-norm of each window of a volume: (sum of x^p)^(1/p)."""
+
+    function = "lp_pool3d"
