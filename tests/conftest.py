@@ -5,7 +5,7 @@ import os
 # Before NumPy is imported: the tests run side by side, and a BLAS that takes all cores in each makes them wait.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
-# Some tests start Python anew, 200 times in all: each would compile the whole library (0.6 s) where no bytecode is kept.
+# Tests start Python anew 200 times in all: each would compile the whole library (0.6 s) where no bytecode is kept.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import importlib  # noqa: E402

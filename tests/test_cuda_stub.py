@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 triton = pytest.importorskip("triton")
 pytest.importorskip("cuda.bindings.driver")
@@ -41,11 +42,16 @@ def mark(text):
 
 @pytest.fixture(scope="session")
 def stub(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("stub")
-    library = folder / "libcuda.so.1"
-    command = ["gcc", "-shared", "-fPIC", "-O1", f"-I{INCLUDE}", HERE / "libcuda_stub.c", "-o", library]
-    subprocess.run(command, check=True)
-    shutil.copy(library, folder / "libcuda.so")  # the name that gcc links Triton's launcher with
+    """The library's folder, one for all workers of a run: what one has compiled the others load from its cache."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "stub"
+    folder.mkdir(exist_ok=True)
+    library, link = folder / "libcuda.so.1", folder / "libcuda.so"    # the latter: gcc links Triton's launcher with it
+    with FileLock(folder / "lock"):
+        if not link.exists():
+            command = ["gcc", "-shared", "-fPIC", "-O1", f"-I{INCLUDE}", HERE / "libcuda_stub.c", "-o", library]
+            subprocess.run(command, check=True)
+            shutil.copy(library, link)
     return folder
 
 

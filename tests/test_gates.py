@@ -7,7 +7,18 @@ import tomllib
 
 import pytest
 
-from tests.house import FACE, PACKAGES, ROOT, all_files, floor_of, imports_of, library_files, module_name, targets, tree_of
+from tests.house import (
+    FACE,
+    PACKAGES,
+    ROOT,
+    all_files,
+    floor_of,
+    imports_of,
+    library_files,
+    module_name,
+    targets,
+    tree_of,
+)
 
 MODULES = {module_name(p) for p in library_files()}
 FILE_LINES, FUNCTION_LINES, KERNEL_LINES = 500, 60, 80
