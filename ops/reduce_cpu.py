@@ -7,6 +7,7 @@ import numpy as np
 from zoo.ops.compiled import rows_for
 from zoo.ops.dims import wrap
 from zoo.ops.dtypes import HALVES, float32, float64
+from zoo.ops.pieces import LONG, each, slices
 
 CHUNK = 4096            # a BLAS sum adds at most so many neighbours in one go; what is longer becomes a sum of sums
 COLUMN = 512            # the same along other dimensions, where the BLAS adds one after the other
@@ -82,21 +83,30 @@ def add_middle(x: np.ndarray) -> np.ndarray:
 
 
 def multiply_up(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray:
-    """The product over `dims`. Of long rows, eight parts are first multiplied with each other, side by side."""
+    """The product over `dims`. NumPy multiplies along a row one by one: long rows are folded until they are short."""
     if x.size < SMALL or len(dims) not in (1, x.ndim) or x.dtype not in (float32, float64) or dims[-1] != x.ndim - 1:
         return np.multiply.reduce(x, axis=dims, keepdims=keepdim)
     y = np.ascontiguousarray(x).reshape(-1, math.prod(x.shape[d] for d in dims))
+    out = np.empty(len(y), x.dtype)
     if y.shape[1] >= 32 and (fast := rows_for(y)):
-        out = np.empty(len(y), x.dtype)
         fast.prod(out, y)
-        return out.reshape(left(x, dims, keepdim))
-    factors = []
-    while y.shape[1] >= 64:
-        part = y.shape[1] // 8
-        factors.append(y[:, 8 * part:])
-        y = np.multiply.reduce(y[:, :8 * part].reshape(len(y), 8, part), axis=1)
-    y = np.multiply.reduce(np.concatenate([y, *factors], axis=1), axis=1)
-    return y.reshape(left(x, dims, keepdim))
+    else:
+        def fold(part: slice) -> None:
+            out[part] = folded(y[part])
+        each(fold, slices(len(y), max(1, LONG // y.shape[1])), y.size)
+    return out.reshape(left(x, dims, keepdim))
+
+
+def folded(y: np.ndarray) -> np.ndarray:
+    """The product of each row: its four quarters with each other, side by side, and so on; at last row beside row."""
+    left_over = []
+    while (quarter := y.shape[1] // 4) >= 16:
+        left_over.append(y[:, 4 * quarter:])
+        first, *others = (y[:, k * quarter:(k + 1) * quarter] for k in range(4))
+        y = np.multiply(first, others[0])
+        y *= others[1]
+        y *= others[2]
+    return np.multiply.reduce(np.concatenate([y, *left_over], axis=1).T.copy(), axis=0)
 
 
 def left(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> list[int]:

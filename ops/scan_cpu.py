@@ -9,7 +9,7 @@ import numpy as np
 
 from zoo.ops.compiled import compiled
 from zoo.ops.dtypes import float32, float64
-from zoo.ops.pieces import PIECE, each, slices
+from zoo.ops.pieces import LONG, each, slices
 from zoo.ops.reduce_cpu import SMALL
 
 WIDTHS = range(32, 15, -1)     # elements of a block: wider ones cost more in the product, narrower ones in the offsets
@@ -32,7 +32,7 @@ def triangle(width: int, reverse: bool) -> np.ndarray:
 def by_lines(write, x: np.ndarray) -> np.ndarray:
     """write(y, lines) of all of x (M, N), a few lines at a time."""
     y = np.empty_like(x)
-    each(lambda part: write(y[part], x[part]), slices(len(x), max(1, PIECE // x.shape[1])), x.size)
+    each(lambda part: write(y[part], x[part]), slices(len(x), max(1, LONG // x.shape[1])), x.size)
     return y
 
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from zoo.ops.compiled import rows_for
-from zoo.ops.pieces import PIECE, each, slices
+from zoo.ops.pieces import LONG, each, slices
 from zoo.ops.reduce_cpu import CHUNK, add_up, ones
 
 
@@ -19,7 +19,7 @@ def by_blocks(fn: Callable, xs: tuple, dim: int) -> np.ndarray:
     flat = [np.ascontiguousarray(x).reshape(lines) for x in xs]
     y = np.empty(shape, xs[0].dtype)
     out = y.reshape(lines)
-    step = max(1, PIECE // out[0].size)
+    step = max(1, LONG // out[0].size)
     each(partial(block, fn, out, flat), slices(len(out), step), y.size)
     return y
 
