@@ -343,3 +343,12 @@ def test_schedulers_drive_beta1():
     assert optimizer.param_groups[0]["betas"] == (0.95, 0.99)
     scheduler.step()
     assert optimizer.param_groups[0]["betas"][0] < 0.95
+
+
+def test_reduce_on_plateau_reduces_groups_that_came_later():
+    optimizer = Adam([Parameter(zoo.ones(1))], lr=1.0)
+    scheduler = lr_scheduler.ReduceLROnPlateau(optimizer, patience=0, min_lr=0.05)
+    optimizer.add_param_group({"params": [Parameter(zoo.ones(1))], "lr": 0.2})
+    for _ in range(2):
+        scheduler.step(1.0)
+    assert scheduler.get_last_lr() == [0.1, 0.05]

@@ -190,6 +190,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode, self.factor, self.patience, self.eps = mode, factor, patience, eps
         self.threshold, self.threshold_mode, self.cooldown = threshold, threshold_mode, cooldown
         self.min_lrs = per_group("ReduceLROnPlateau: min_lr", optimizer, min_lr)
+        self.default_min_lr = None if isinstance(min_lr, (list, tuple)) else min_lr
         self.best = float("inf") if mode == "min" else -float("inf")
         self.cooldown_counter = self.num_bad_epochs = 0
         self._last_lr = self.lrs()
@@ -214,7 +215,12 @@ class ReduceLROnPlateau(LRScheduler):
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
             old = self.lrs()
-            new = [max(lr * self.factor, least) for lr, least in zip(old, self.min_lrs, strict=False)]
-            self.set_lrs([b if a - b > self.eps else a for a, b in zip(old, new, strict=False)])
+            if len(old) != len(self.min_lrs):                    # groups came since
+                self.min_lrs = per_group(
+                    "ReduceLROnPlateau: min_lr", self.optimizer,
+                    self.min_lrs if self.default_min_lr is None else self.default_min_lr,
+                )
+            new = [max(lr * self.factor, least) for lr, least in zip(old, self.min_lrs, strict=True)]
+            self.set_lrs([b if a - b > self.eps else a for a, b in zip(old, new, strict=True)])
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = self.lrs()
