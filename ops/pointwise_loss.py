@@ -49,30 +49,33 @@ class absolute_error:
 
 @elementwise
 class smooth_absolute_error:
-    """Half the squared error over beta where the error is below beta, else |error| - beta / 2."""
+    """Half the squared error over beta where the error is below beta, else |error| - beta / 2.
+
+    The slope of nan is nan: hence `>=` in the derivatives, which nan does not pass.
+    """
     kind = "float"
     def f(input, target, beta=1.0):
         return where(abs(input - target) < beta, (input - target) * (input - target) * (0.5 / beta),
                      abs(input - target) - 0.5 * beta)
     def dinput(dy, input, target, beta=1.0):
-        return dy * where(abs(input - target) < beta, (input - target) * (1.0 / beta), sign(input - target))
+        return dy * where(abs(input - target) >= beta, sign(input - target), (input - target) * (1.0 / beta))
     def dtarget(dy, input, target, beta=1.0):
-        return dy * where(abs(input - target) < beta, (target - input) * (1.0 / beta), sign(target - input))
+        return dy * where(abs(input - target) >= beta, sign(target - input), (target - input) * (1.0 / beta))
     dtypes = "floats"
     def samples(rng): return near(rng, 0.7)
 
 
 @elementwise
 class huber:
-    """Half the squared error where the error is below delta, else delta (|error| - delta / 2)."""
+    """Half the squared error where the error is below delta, else delta (|error| - delta / 2). Slopes: as above."""
     kind = "float"
     def f(input, target, delta=1.0):
         return where(abs(input - target) < delta, (input - target) * (input - target) * 0.5,
                      (abs(input - target) - 0.5 * delta) * delta)
     def dinput(dy, input, target, delta=1.0):
-        return dy * where(abs(input - target) < delta, input - target, sign(input - target) * delta)
+        return dy * where(abs(input - target) >= delta, sign(input - target) * delta, input - target)
     def dtarget(dy, input, target, delta=1.0):
-        return dy * where(abs(input - target) < delta, target - input, sign(target - input) * delta)
+        return dy * where(abs(input - target) >= delta, sign(target - input) * delta, target - input)
     dtypes = "floats"
     def samples(rng): return near(rng, 0.7)
 

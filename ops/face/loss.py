@@ -44,7 +44,8 @@ def weighed(loss, weight):
 
 
 def positive_part(x):
-    return OPS["relu"](x)
+    """max(x, 0); at 0 it hands its gradient on, so that two equal scores part without a margin too."""
+    return OPS["clamp_min"](x, 0.0)
 
 
 def legacy(reduction: str, size_average=None, reduce=None) -> str:
@@ -112,8 +113,7 @@ def class_losses(input, target, weight, ignore_index: int, reduction: str, smoot
     log = OPS["log_softmax"](rows, 1)
     weights, loss = picked(log, classes, weight, ignore_index)
     if smoothing:
-        live = 1.0 - cast(OPS["eq"](classes, ignore_index), log.dtype)
-        even = OPS["sum"](log * weight, 1) * live
+        even = where_number(OPS["eq"](classes, ignore_index), 0.0, OPS["sum"](log * weight, 1))
         loss = loss * (1 - smoothing) - even * (smoothing / rows.shape[1])
     return averaged(loss, weights, reduction, target.shape)
 
@@ -301,7 +301,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """log(1 + exp(-target * input)), target 1 or -1."""
     need_to_broadcast("soft_margin_loss", input, target)
-    return reduced(binary_entropy_with_logits(input * target, 1.0), reduction, size_average, reduce)
+    return reduced(-OPS["logsigmoid"](input * target), reduction, size_average, reduce)
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
@@ -431,7 +431,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         raise ShapeError(f"multi_margin_loss: wants (N, C) and (N,), got {shapes(input, target)}")
     column = reshape(target, (rows.shape[0], 1))
     check_weight("multi_margin_loss", rows, weight)
-    apart = positive_part(rows - OPS["gather"](rows, 1, column) + margin)
+    apart = OPS["relu"](rows - OPS["gather"](rows, 1, column) + margin)
     apart = apart if p == 1 else apart * apart
     if weight is not None:
         apart = apart * reshape(OPS["gather"](weight, 0, reshape(target, (rows.shape[0],))), (rows.shape[0], 1))
@@ -458,7 +458,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     hit = cast(OPS["eq"](reshape(safe, (n, classes, 1)), constant(np.arange(classes), input)), x.dtype)
     wrong = 1.0 - OPS["amax"](hit * reshape(right, (n, classes, 1)), 1, True)
     chosen = reshape(OPS["gather"](x, 1, safe), (n, classes, 1))
-    margins = positive_part(1.0 - chosen + reshape(x, (n, 1, classes))) * reshape(right, (n, classes, 1)) * wrong
+    margins = OPS["relu"](1.0 - chosen + reshape(x, (n, 1, classes))) * reshape(right, (n, classes, 1)) * wrong
     loss = OPS["sum"](margins, (1, 2)) / classes
     return reduced(loss if input.ndim == 2 else reshape(loss, ()), reduction, size_average, reduce)
 

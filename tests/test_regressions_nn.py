@@ -1,0 +1,30 @@
+"""Wrong results of losses and modules found by comparing random calls with torch's, each reduced to a few lines."""
+import pytest
+
+import zoo
+from zoo.nn import functional as F
+
+nan, inf = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("loss", [F.huber_loss, F.smooth_l1_loss])
+def test_the_slope_of_nan_is_nan(loss):
+    x = zoo.tensor([nan, 3.0, 0.5], requires_grad=True)
+    loss(x, zoo.zeros(3), reduction="sum").backward()
+    assert x.grad[0].isnan() and x.grad[1:].tolist() == [1.0, 0.5]
+
+
+def test_equal_scores_are_ranked_apart_without_a_margin():
+    a, b = zoo.zeros(1, requires_grad=True), zoo.zeros(1, requires_grad=True)
+    F.margin_ranking_loss(a, b, zoo.ones(1)).backward()
+    assert (a.grad.item(), b.grad.item()) == (-1.0, 1.0)
+
+
+def test_soft_margin_loss_of_a_sure_score_is_zero():
+    assert F.soft_margin_loss(zoo.tensor([inf, 1e4]), zoo.ones(2), reduction="none").tolist() == [0.0, 0.0]
+
+
+def test_an_ignored_row_may_be_nan_under_weights_and_smoothing():
+    x = zoo.tensor([[nan, 1.0], [0.0, 0.0]], requires_grad=True)
+    loss = F.cross_entropy(x, zoo.tensor([-100, 1]), zoo.ones(2), label_smoothing=0.2)
+    assert abs(loss.item() - 0.693147) < 1e-5
