@@ -142,10 +142,10 @@ class Attached:
     def addcdiv_(self, tensor1: Any, tensor2: Any, value: Tensor | Number = 1) -> Self:
         """In place: `addcdiv`, with the result in this tensor's memory."""
         ...
-    def addcmul(self, tensor1: Any, tensor2: Any, value: Tensor | Number = 1, *, out: Any = None) -> Tensor:
-        """x + value tensor1 tensor2."""
+    def addcmul(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
+        """input + value * tensor1 * tensor2, broadcast and promoted; of integers, value counts without its fraction."""
         ...
-    def addcmul_(self, tensor1: Any, tensor2: Any, value: Tensor | Number = 1) -> Self:
+    def addcmul_(self, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1) -> Self:
         """In place: `addcmul`, with the result in this tensor's memory."""
         ...
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
@@ -862,7 +862,7 @@ class Attached:
     def kthvalue(
         self, k: Any, dim: _int | Sequence[_int] = -1, keepdim: _bool = False, *, out: Any = None,
     ) -> ValuesAndIndices:
-        """The k-th smallest element along `dim` (from 1) and its index."""
+        """The k-th smallest element along `dim` (from 1) and its index; of equal ones, the one that a stable sort puts there."""
         ...
     def lcm(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         """The least common multiple of integers, elementwise; 0 where one of them is 0."""

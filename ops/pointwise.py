@@ -390,13 +390,7 @@ class lerp:
 
 @elementwise
 class addcmul:
-    """x + value tensor1 tensor2.
-
-    Example:
-        >>> import zoo
-        >>> zoo.addcmul(zoo.tensor([1.0]), zoo.tensor([2.0]), zoo.tensor([3.0]), value=0.5)
-        tensor([4.])
-    """
+    """x + value tensor1 tensor2."""
     refuses = "bool"
     def f(x, tensor1, tensor2, value=1): return x + value * tensor1 * tensor2
     def dx(dy): return dy

@@ -52,6 +52,14 @@ def test_what_has_no_answer_raises(device):
     assert zoo.linalg.slogdet(singular).sign.item() == 0 and zoo.linalg.det(singular).item() == 0
 
 
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_condition_of_a_singular_matrix_is_inf_and_others_of_its_batch_keep_theirs(device):
+    x = on(device, np.array([[[1.0, 2.0], [2.0, 4.0]], [[1.0, 0.0], [0.0, 2.0]], [[0.0, 0.0], [0.0, 0.0]]]))
+    for p, wanted in ((1, 2.0), (-1, 0.5), (float("inf"), 2.0), ("fro", 2.5), ("nuc", 4.5)):
+        np.testing.assert_allclose(zoo.linalg.cond(x, p).tolist(), [np.inf, wanted, np.inf], rtol=1e-6)
+    assert zoo.linalg.cond(x[0], 1).item() == np.inf
+
+
 def test_the_determinant_of_a_singular_matrix_has_a_gradient():
     a = zoo.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=zoo.float64, requires_grad=True)
     zoo.linalg.det(a).backward()

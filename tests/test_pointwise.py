@@ -263,3 +263,11 @@ def test_a_formula_of_one_operation_is_numpys_function():
         assert in_numpy(other) is not np.divide
         x = [np.array([2.0]), np.array([8.0]), np.array([5.0])][:other.__code__.co_argcount]
         np.testing.assert_array_equal(in_numpy(other)(*x), other(*x))
+
+
+def test_the_value_of_addcmul_of_integers_counts_without_its_fraction():
+    """As in torch: 0.5 counts as 0 and -1.5 as -1."""
+    one, x = zoo.tensor([1, 1, 1]), zoo.tensor([1, 2, 3])
+    assert zoo.addcmul(one, x, x, value=0.5).tolist() == [1, 1, 1]
+    assert one.addcmul_(x, x, value=-1.5).tolist() == [0, -3, -8]
+    assert zoo.addcmul(one.float(), x, x, value=0.5).tolist() == [0.5, -1, -3.5]

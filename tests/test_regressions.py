@@ -457,11 +457,3 @@ def test_no_warning_of_numpy_leaves_a_derivative():
     x = zoo.zeros(1, 1, requires_grad=True)
     (x * zoo.zeros(1, 1)).backward(zoo.full((1, 1), float("inf")))      # warnings are errors here
     assert x.grad.isnan().all()
-
-
-def test_the_value_of_addcmul_of_integers_counts_without_its_fraction():
-    """As in torch: 0.5 counts as 0 and -1.5 as -1."""
-    one, x = zoo.tensor([1, 1, 1]), zoo.tensor([1, 2, 3])
-    assert zoo.addcmul(one, x, x, value=0.5).tolist() == [1, 1, 1]
-    assert one.addcmul_(x, x, value=-1.5).tolist() == [0, -3, -8]
-    assert zoo.addcmul(one.float(), x, x, value=0.5).tolist() == [0.5, -1, -3.5]

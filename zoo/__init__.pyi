@@ -124,8 +124,8 @@ def addbmm(
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, value: Tensor | Number = 1, *, out: Any = None) -> Tensor:
     """x + value tensor1 / tensor2."""
     ...
-def addcmul(input: Tensor, tensor1: Any, tensor2: Any, value: Tensor | Number = 1, *, out: Any = None) -> Tensor:
-    """x + value tensor1 tensor2."""
+def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Tensor | Number = 1, out: Any = None) -> Tensor:
+    """input + value * tensor1 * tensor2, broadcast and promoted; of integers, value counts without its fraction."""
     ...
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None,
@@ -947,7 +947,7 @@ def kron(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
 def kthvalue(
     input: Tensor, k: Any, dim: _int | Sequence[_int] = -1, keepdim: _bool = False, *, out: Any = None,
 ) -> ValuesAndIndices:
-    """The k-th smallest element along `dim` (from 1) and its index."""
+    """The k-th smallest element along `dim` (from 1) and its index; of equal ones, the one that a stable sort puts there."""
     ...
 def layer_norm(
     input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None,

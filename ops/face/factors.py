@@ -6,9 +6,10 @@ import numpy as np
 
 from zoo.ops import factors as ops
 from zoo.ops.dtypes import int64
-from zoo.ops.errors import ArgumentError, ShapeError
-from zoo.ops.face.linalg import given, inv, matrix_norm, no_errors, solve
+from zoo.ops.errors import ArgumentError, LinAlgError, ShapeError
+from zoo.ops.face.linalg import given, identity, inv, matrix_norm, no_errors, solve
 from zoo.ops.limits import finfo
+from zoo.ops.linalg import det
 from zoo.ops.linalg import svd as svd_op
 from zoo.ops.linalg import turned
 from zoo.ops.matmul import matmul
@@ -208,6 +209,8 @@ def lstsq(A, B, rcond=None, *, driver=None):  # noqa: N803
 def cond(A, p=None, *, out=None):  # noqa: N803
     """The condition number |A| |A^-1| in the norm p of `matrix_norm`; None and 2: the ratio of the singular values.
 
+    A singular matrix has inf, except by that ratio, in which its least singular value is seldom 0 to the last bit.
+
     Example:
         >>> import zoo
         >>> zoo.linalg.cond(zoo.tensor([[4.0, 0.0], [0.0, 2.0]])).item()
@@ -219,7 +222,13 @@ def cond(A, p=None, *, out=None):  # noqa: N803
         return given(OPS["div"](small, large) if p == -2 else OPS["div"](large, small), out)
     if p not in ("fro", "nuc", 1, -1, inf, -inf):
         raise ArgumentError(f"linalg.cond: wants p None, 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {p!r}")
-    return given(OPS["mul"](matrix_norm(A, p), matrix_norm(inv(A), p)), out)
+    try:
+        result = OPS["mul"](matrix_norm(A, p), matrix_norm(inv(A), p))
+    except LinAlgError:                              # the others of the batch beside identity matrices
+        singular = OPS["eq"](det(A), 0.0)
+        regular = OPS["where"](reshape(singular, (*singular.shape, 1, 1)), identity(A), A)
+        result = OPS["where"](singular, inf, OPS["mul"](matrix_norm(regular, p), matrix_norm(inv(regular), p)))
+    return given(result, out)
 
 
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False, out=None):  # noqa: N803

@@ -8,7 +8,7 @@ from zoo.ops.pointwise import clamp_max, clamp_min, floor_divide, mul, pow
 from zoo.ops.shape import cast
 
 # Ops that are torch's function as they stand: parameters by torch's names, `out=` and broadcasting by the Op.
-BINARY = ("addcdiv", "addcmul", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
+BINARY = ("addcdiv", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
           "bitwise_xor", "clamp_max", "clamp_min", "copysign", "eq", "floor_divide", "fmax", "fmin", "fmod", "ge", "gt",
           "hypot", "le", "lerp", "logaddexp", "logaddexp2", "logical_and", "logical_or", "logical_xor", "lt", "maximum",
           "minimum", "mul", "ne", "nextafter", "pow", "remainder", "xlogy")
@@ -296,6 +296,19 @@ def allclose(input, other, rtol=1e-5, atol=1e-8, equal_nan=False):
     return bool(OPS["all"](isclose(input, other, rtol, atol, equal_nan)))
 
 
+def addcmul(input, tensor1, tensor2, *, value=1, out=None):
+    """input + value * tensor1 * tensor2, broadcast and promoted; of integers, value counts without its fraction.
+
+    Example:
+        >>> import zoo
+        >>> zoo.addcmul(zoo.tensor([1.0]), zoo.tensor([2.0]), zoo.tensor([3.0]), value=0.5)
+        tensor([4.])
+    """
+    if isinstance(value, float) and result_type(input, tensor1, tensor2) in INTS:
+        value = int(value)
+    return given(ops.addcmul(input, tensor1, tensor2, value), out)
+
+
 def where(condition, input=None, other=None, *, out=None):
     """Elements of `input` where condition, else those of `other`; with a condition alone, the indices of its Trues.
 
@@ -318,7 +331,7 @@ globals().update({name: OPS[name] for name in (*BINARY, *UNARY)})
 globals().update({name: strict(OPS[name], name in SECOND) for name in (*TENSORS, *SECOND)})
 globals().update({name: globals()[of] for name, of in ALIASES.items()})
 subtract, divide, clip = sub, div, clamp
-OWN = ("add", "clamp", "clip", "div", "divide", "float_power", "heaviside", "ldexp", "logit", "nan_to_num", "square",
+OWN = ("add", "addcmul", "clamp", "clip", "div", "divide", "float_power", "heaviside", "ldexp", "logit", "nan_to_num", "square",
        "sub", "subtract", "true_divide")
 SAME = (*BINARY, *UNARY, *ALIASES, *OWN)
 FUNCTIONS = (*SAME, "rsub", "polygamma", "isclose", "allclose", "where")
