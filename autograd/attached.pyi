@@ -862,7 +862,7 @@ class Attached:
     def kthvalue(
         self, k: Any, dim: _int | Sequence[_int] = -1, keepdim: _bool = False, *, out: Any = None,
     ) -> ValuesAndIndices:
-        """The k-th smallest element along `dim` (from 1) and its index; of equal ones, the one that a stable sort puts there."""
+        """The k-th smallest element along `dim` (from 1) and its index."""
         ...
     def lcm(self, other: Tensor | Number, *, out: Any = None) -> Tensor:
         """The least common multiple of integers, elementwise; 0 where one of them is 0."""

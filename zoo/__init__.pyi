@@ -947,7 +947,7 @@ def kron(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
 def kthvalue(
     input: Tensor, k: Any, dim: _int | Sequence[_int] = -1, keepdim: _bool = False, *, out: Any = None,
 ) -> ValuesAndIndices:
-    """The k-th smallest element along `dim` (from 1) and its index; of equal ones, the one that a stable sort puts there."""
+    """The k-th smallest element along `dim` (from 1) and its index."""
     ...
 def layer_norm(
     input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None,

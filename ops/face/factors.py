@@ -9,9 +9,8 @@ from zoo.ops.dtypes import int64
 from zoo.ops.errors import ArgumentError, LinAlgError, ShapeError
 from zoo.ops.face.linalg import given, identity, inv, matrix_norm, no_errors, solve
 from zoo.ops.limits import finfo
-from zoo.ops.linalg import det
+from zoo.ops.linalg import det, turned
 from zoo.ops.linalg import svd as svd_op
-from zoo.ops.linalg import turned
 from zoo.ops.matmul import matmul
 from zoo.ops.op import OPS
 from zoo.ops.shape import basic_index, cast, reshape, tril, triu

@@ -331,8 +331,8 @@ globals().update({name: OPS[name] for name in (*BINARY, *UNARY)})
 globals().update({name: strict(OPS[name], name in SECOND) for name in (*TENSORS, *SECOND)})
 globals().update({name: globals()[of] for name, of in ALIASES.items()})
 subtract, divide, clip = sub, div, clamp
-OWN = ("add", "addcmul", "clamp", "clip", "div", "divide", "float_power", "heaviside", "ldexp", "logit", "nan_to_num", "square",
-       "sub", "subtract", "true_divide")
+OWN = ("add", "addcmul", "clamp", "clip", "div", "divide", "float_power", "heaviside", "ldexp", "logit", "nan_to_num",
+       "square", "sub", "subtract", "true_divide")
 SAME = (*BINARY, *UNARY, *ALIASES, *OWN)
 FUNCTIONS = (*SAME, "rsub", "polygamma", "isclose", "allclose", "where")
 METHODS = (*SAME, "isclose", "allclose")

@@ -96,9 +96,9 @@ def fixed(k, values, d):
 
 
 def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
-    """The k-th smallest element along `dim` (from 1) and its index; of equal ones, the one that a stable sort puts there.
+    """The k-th smallest element along `dim` (from 1) and its index.
 
-    torch leaves open which of equal elements is meant, and often gives another index.
+    Of equal elements, the index is that of the one which a stable sort puts there; torch leaves open which.
 
     Raises:
         ArgumentError: k is not between 1 and the size of dim.
