@@ -34,6 +34,9 @@ KERNELS = ("matmul gemm_kernels conv conv_kernels norm norm_kernels pool rnn rnn
            "pointwise reduce sort index loss optim optim_programs").split()
 ELSEWHERE = ["ops", "cuda_graphs", "gpu_check"]      # tests that are parts of their own, or of this script
 SECTIONS = "gemm", "conv", "layers", "optimizers", "recurrent", "inference", "training"  # of scripts/bench/gpu.py
+HANGS = 60                               # seconds after which a test waits for a kernel that does not end
+STUB = "STUB" in os.environ              # a driver that executes nothing (tests/libcuda_stub.c): values say nothing
+BLIND = "--assert=plain -W ignore::pytest.PytestConfigWarning -W ignore::RuntimeWarning -p scripts.blind".split()
 INTERPRETING = os.environ.get("ZOO_INTERPRET", "") not in ("", "0")
 
 
@@ -91,11 +94,16 @@ class Part:
 
     def pytest(self, *args: str, share: float = 1.0, **environ: str) -> dict:
         """Runs tests, side by side where pytest-xdist is installed; the outcomes up to an early end are written too."""
-        parallel = ["-n", str(self.jobs)] if installed("pytest-xdist") and self.jobs > 1 else []
+        options = ["-n", str(self.jobs)] if installed("pytest-xdist") and self.jobs > 1 else []
+        if options and not (INTERPRETING or STUB) and installed("pytest-timeout"):
+            options += ["--timeout", str(HANGS), "--timeout-method", "thread"]      # ends the worker, names the test
+        if STUB:
+            options += BLIND
+            environ["PYTHONOPTIMIZE"] = "1"
         live = self.out / f"{self.name}-tests.jsonl"
         live.unlink(missing_ok=True)
         found = self.command([sys.executable, "-m", "pytest", "-q", "-p", "scripts.live_report", "--maxfail=100",
-                              *parallel, *args], share=share, LIVE_REPORT=str(live), **environ)
+                              *options, *args], share=share, LIVE_REPORT=str(live), **environ)
         if found["status"] and not verdict_of(found["output"]):
             found["output"] += f"\nuntil it was ended: {counted(live)}"
         return found

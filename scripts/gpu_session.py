@@ -16,8 +16,10 @@ tiny shapes; with --stub they run as on the GPU, real sizes and all, on a driver
 """
 import argparse
 import contextlib
+import dataclasses
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -29,7 +31,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from gpu_check import INTERPRETING, ROOT, SECTIONS, environment, installed, verdict_of
+from gpu_check import INTERPRETING, ROOT, SECTIONS, STUB, environment, installed, verdict_of
+from gpu_kernels import cache_folder
 from limited import limited
 
 BENCH = ROOT / "scripts" / "bench"
@@ -43,6 +46,7 @@ GROUPS = "resnet50", "others"            # of the tuner's cases: what matters mo
 CANDIDATES = {(kind, group): CARRIED / f"candidates-{kind}-{group}.jsonl" for kind in KINDS for group in GROUPS}
 MOST = 12                                # candidates of a case: some 200 kernels to compile for each group
 RESERVE = 15                             # seconds of the budget for the end: the archive, the verdicts
+COPIED = "65536"                         # bytes that the stub really copies of an array
 PERIOD = 20                              # seconds after which what there is so far is kept again
 MINIMUM = 15                             # seconds below which no step is begun
 SLOWER = 5 if INTERPRETING else 1        # the interpreter's limits
@@ -67,7 +71,8 @@ def tuned(kind: str, group: str, limit: float) -> Step:
     """Configs of a kind for a group of cases, 6 seconds each at most. The table grows from case to case."""
     few = ["--most", "2", "--repeats", "2", "--tiny"] if INTERPRETING else ["--most", str(MOST)]
     return Step(f"{kind}-{group}", limit, ["-m", "zoo.ops.tune", "gemm", "conv", "--kinds", kind, "--of", group,
-                                           "--seconds", "6", *few, "--out", "{out}/table.json"])
+                                           "--seconds", "6", *few, *["--unchecked"] * STUB, "--out",
+                                           "{out}/table.json", "--begun", "{out}/begun.txt"])
 
 
 def compiled(name: str, launches: Path, limit: float) -> Step:
@@ -78,10 +83,10 @@ def compiled(name: str, launches: Path, limit: float) -> Step:
 
 
 MACHINE = Step("machine", 60, ["scripts/gpu_session.py", "machine", "--out", "{out}"])
-BENCHED = {"training": 200, "inference": 160, "gemm": 60, "conv": 120, "recurrent": 40, "layers": 60, "optimizers": 30}
+TESTED = {"graphs": 60, "kernels": 120, "ops": 120, "suite": 90}
+BENCHED = {"training": 200, "inference": 160, "gemm": 60, "recurrent": 40, "conv": 120, "layers": 60, "optimizers": 30}
 SESSIONS = {
-    "check": [MACHINE, checked("graphs", 60), checked("kernels", 150), checked("ops", 150), checked("digits", 120),
-              checked("suite", 120)],
+    "check": [MACHINE, *(checked(name, limit) for name, limit in TESTED.items()), checked("digits", 100)],
     "tune": [MACHINE, *(step for (kind, group), launches in CANDIDATES.items()
                         for step in (compiled(f"candidates-{kind}-{group}", launches, 100), tuned(kind, group, 200)))],
     "bench": [MACHINE, compiled("kernels-of-bench", LAUNCHES, 90),
@@ -117,9 +122,11 @@ def prepare() -> int:
 
 
 LISTS = {"check": [], "bench": [LAUNCHES], "tune": list(CANDIDATES.values())}
-# of the check, what compiles while its seconds run: the training, on the stub, up to the replay of its graph
-TRAINED = [["-m", "zoo.train", "--device", "cuda", "--graph", graph, "--epochs", "1", "--limit", "1024"]
-           for graph in ("on", "off")]
+# The check's kernels are those that its own commands launch on the stub: the training up to the replay of its graph,
+# and the tests, which say what is wrong beside values (scripts/blind.py).
+CHECKED = [*(["-m", "zoo.train", "--device", "cuda", "--graph", graph, "--epochs", "1", "--limit", "1024"]
+             for graph in ("on", "off")),
+           *(["scripts/gpu_check.py", "--only", name, "--limit", "3600"] for name in TESTED)]
 
 
 def build(names: list[str]) -> int:
@@ -129,13 +136,14 @@ def build(names: list[str]) -> int:
 
     paths = [str(path) for name in names for path in LISTS[name]]
     with tempfile.TemporaryDirectory() as folder:
-        env = stub_environment(folder) | {"TRITON_CACHE_DIR": str(BUILT), "TRITON_STORE_BINARY_ONLY": "1"}
+        env = stub_environment(folder) | {"TRITON_CACHE_DIR": str(BUILT), "TRITON_STORE_BINARY_ONLY": "1",
+                                          "STUB_COPY": COPIED}
         commands = [["scripts/gpu_kernels.py", "compile", *paths]] if paths else []
-        commands += [[*command, "--out", f"{folder}/runs"] for command in TRAINED if "check" in names]
+        commands += [[*command, "--out", f"{folder}/runs"] for command in CHECKED if "check" in names]
         commands.append(["scripts/gpu_kernels.py", "pack", str(KERNELS)])
         done = [subprocess.run([sys.executable, *command], cwd=ROOT, env=env).returncode for command in commands]
     print(f"{KERNELS}: {KERNELS.stat().st_size / 1e6:.1f} MB")
-    return max(done)
+    return int(any(done))
 
 
 def rehearse(command: list[str]) -> int:
@@ -144,21 +152,26 @@ def rehearse(command: list[str]) -> int:
     from launch import stub_environment  # pyright: ignore[reportMissingImports]
 
     with tempfile.TemporaryDirectory() as folder:
-        env = stub_environment(folder) | {"STUB_COPY": "65536"}
+        env = stub_environment(folder) | {"STUB_COPY": COPIED}
         return subprocess.run([sys.executable, __file__, *command], env=env).returncode
 
 
 def machine(out: Path) -> int:
     """Writes which GPU and which versions there are; 1 if a package is missing, which the command has to carry."""
     sys.path.insert(0, str(ROOT))
+    import zoo
+
     versions = {name: installed(name) for name in NEEDED}
     missing = [name for name, version in versions.items() if version is None]
-    smi = shutil.which("nvidia-smi")
-    found = {**environment(), "packages": versions, "cores": os.cpu_count(),
-             "nvidia-smi": subprocess.run([smi], capture_output=True, text=True).stdout if smi else ""}
+    gpu = zoo.cuda.get_device_properties()
+    found = {**environment(), "packages": versions, "cores": os.cpu_count(), "devices": zoo.cuda.device_count(),
+             "properties": dataclasses.asdict(gpu), "libc": platform.libc_ver(), "compiler": shutil.which("gcc")}
     (out / "machine.json").write_text(json.dumps(found, indent=1))
-    print(", ".join(f"{k} {v}" for k, v in {**versions, "gpu": found["gpu"]}.items()))
-    print(f"missing: {', '.join(missing)}" if missing else f"{found['gpu']}, commit {found['commit'][:9]}")
+    if smi := shutil.which("nvidia-smi"):
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run([smi], timeout=20)
+    print("\n".join(f"{name} {value}" for name, value in {**versions, **found["properties"]}.items()))
+    print(f"missing: {', '.join(missing)}" if missing else f"{found['gpu']}, commit {found['commit'][:9]}", flush=True)
     return int(bool(missing))
 
 
@@ -173,23 +186,33 @@ def session(name: str, only: list[str], budget: float, out: Path) -> int:
     with tempfile.TemporaryDirectory() as made, keeping(name, Path(made), out) as keep:
         folder = Path(made)
         for step in SESSIONS[name]:
-            if only and step.name not in only:
+            if only and step.name not in only and step is not MACHINE:       # what came back says where it was measured
                 continue
             left = min(SLOWER * step.limit, end - time.monotonic())
             results.append(left_out(step) if left < MINIMUM else ran(step, left, folder))
             (folder / f"{name}.json").write_text(json.dumps(results, indent=1))
             keep()
-            print("{name:24s} {word:8s} {seconds:6.1f} s  {verdict}".format(**results[-1]), flush=True)
+            print("{name:24s} {word:8s} {seconds:6.1f} s  {compiled:4d} compiled  {verdict}".format(**results[-1]),
+                  flush=True)
     return int(any(r["status"] for r in results))
 
 
 def left_out(step: Step) -> dict:
-    return {"name": step.name, "status": 125, "seconds": 0.0, "word": "LEFT OUT", "verdict": f"--only {step.name}"}
+    return {"name": step.name, "status": 125, "seconds": 0.0, "compiled": 0, "word": "LEFT OUT",
+            "verdict": f"--only {step.name}"}
+
+
+def compiled_since(began: float) -> int:
+    """How many kernels this machine has compiled since that time: what was carried has no source beside it."""
+    if not (cache := cache_folder()).exists():
+        return 0
+    new = [entry.path for entry in os.scandir(cache) if entry.stat().st_mtime >= began]
+    return sum(name.endswith(".ttir") for folder in new for name in os.listdir(folder))
 
 
 def ran(step: Step, seconds: float, folder: Path) -> dict:
     """One step, its verdict, and the end of what it printed where it failed."""
-    log = folder / f"{step.name}.step.log"
+    began, log = time.time(), folder / f"{step.name}.step.log"
     args = [sys.executable, *(a.format(out=folder, limit=seconds - 5) for a in step.args)]
     paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     status, took = limited(args, seconds, log, ROOT, PYTHONPATH=paths, PYTHONUNBUFFERED="1")
@@ -198,7 +221,7 @@ def ran(step: Step, seconds: float, folder: Path) -> dict:
         print(output[-2000:])
     lines = [line for line in output.splitlines() if line.strip()]
     word = {0: "ok", 124: "TOO LONG"}.get(status, "FAILED")
-    return {"name": step.name, "status": status, "seconds": took, "word": word,
+    return {"name": step.name, "status": status, "seconds": took, "word": word, "compiled": compiled_since(began),
             "verdict": verdict_of(output) or "".join(lines[-1:])[:160]}
 
 
@@ -209,17 +232,17 @@ def keeping(name: str, folder: Path, out: Path) -> Iterator[Callable[[], None]]:
 
     def keep():
         with one:
-            archive = out / f"{name}.tar.gz"
-            with tarfile.open(f"{archive}.new", "w:gz") as tar:
-                tar.add(folder, arcname=name)
-            os.replace(f"{archive}.new", archive)        # under names that replace the last ones at once
             if (verdicts := folder / f"{name}.json").exists():
                 shutil.copy(verdicts, out)
+            archive = out / f"{name}.tar.gz"
+            with contextlib.suppress(OSError, tarfile.TarError):        # a step replaced a file meanwhile
+                with tarfile.open(f"{archive}.new", "w:gz") as tar:
+                    tar.add(folder, arcname=name)
+                os.replace(f"{archive}.new", archive)    # under names that replace the last ones at once
 
     def again():
         while not over.wait(PERIOD):
-            with contextlib.suppress(OSError, tarfile.TarError):        # a step replaced a file meanwhile
-                keep()
+            keep()
     thread = threading.Thread(target=again, daemon=True)
     thread.start()
     try:
@@ -254,12 +277,15 @@ def take(folder: Path, root: Path = ROOT) -> int:
 def texts(inside: Path, root: Path) -> list[tuple[Path, str]]:
     """(place in the tree, what it gets from this session)."""
     results = root / "scripts" / "bench" / "results" / "gpu"
-    found = [(results / f"{inside.name}{end}", inside / source)
-             for end, source in ((".json", f"{inside.name}.json"), ("-machine.json", "machine.json"))]
+    verdicts = results / f"{inside.name}.json"
+    steps = {step["name"]: step for path in (verdicts, inside / verdicts.name) if path.exists()
+             for step in json.loads(path.read_text())}               # what --only ran later replaces its own
+    found = [(results / f"{inside.name}-machine.json", inside / "machine.json")]
     if (table := inside / "table.json").exists():
         family = json.loads(table.read_text())["family"]
         found.append((root / "ops" / "gpu_configs" / f"{family}.json", table))
-    made = [(place, source.read_text()) for place, source in found]
+    made = [(verdicts, json.dumps(list(steps.values()), indent=1)),
+            *((place, source.read_text()) for place, source in found)]
     if (measured := inside / "gpu.json").exists():
         sys.path.insert(0, str(BENCH))
         from gpu_roofline import roofline  # pyright: ignore[reportMissingImports]

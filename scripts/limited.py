@@ -20,21 +20,25 @@ class Ended(NamedTuple):
 def limited(args: list[str], seconds: float, log: Path, folder: Path | None = None, **environ: str) -> Ended:
     """Runs a command in a process group of its own and writes what it prints to a file.
 
+    A command that ends with os.EX_TEMPFAIL is run again within the same seconds: its process can use the GPU no more
+    (an illegal access, a kernel that does not end), and another one goes on behind what it has done.
+
     Args:
         args: the command. seconds: after which its group is ended: a worker of pytest-xdist that hangs in a kernel
             would outlive it, and keep the pipe open that the caller reads. log: the file, written as output comes.
         folder: to run in. environ: variables beside this process's own.
     """
-    began = time.perf_counter()
+    began, status = time.perf_counter(), os.EX_TEMPFAIL
     with log.open("wb") as output:
-        process = subprocess.Popen(args, cwd=folder, env={**os.environ, **environ}, stdin=subprocess.DEVNULL,
-                                   stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            status = process.wait(max(seconds, 0.1))
-        except subprocess.TimeoutExpired:
-            status = 124
-        finally:
-            end(process)
+        while status == os.EX_TEMPFAIL:
+            process = subprocess.Popen(args, cwd=folder, env={**os.environ, **environ}, stdin=subprocess.DEVNULL,
+                                       stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                status = process.wait(max(began + seconds - time.perf_counter(), 0.1))
+            except subprocess.TimeoutExpired:
+                status = 124
+            finally:
+                end(process)
     return Ended(status, round(time.perf_counter() - began, 1))
 
 

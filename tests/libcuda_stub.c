@@ -2,7 +2,8 @@
 // matters is written to the file named by STUB_LOG. STUB_LIMIT bounds the bytes that can be allocated, STUB_SHARED
 // is the shared memory of a block. Memory is address space until it is written; STUB_COPY bounds the bytes that a copy
 // or a fill moves, so that arrays of real sizes cost nothing. A launch that an H200 would refuse for its grid, its
-// registers or its shared memory is refused here, and so is what a capture forbids.
+// registers or its shared memory is refused here, and so is what a capture forbids. Events have the host's clock. After
+// launch number STUB_FAULT the context is lost, as after an illegal access.
 #include "cuda.h"
 #include <dlfcn.h>
 #include <elf.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #undef cuGetProcAddress
 
 enum { MULTIPROCESSORS = 132, BLOCK_SHARED = 232448, SM_SHARED = 233472, REGISTERS = 65536 };
@@ -21,6 +23,7 @@ static size_t held = 0, high = 0;
 static uintptr_t handles = 0x5000;
 static int trimmed = 0;
 unsigned long stub_launches = 0;  // what was launched, recorded launches too
+static CUresult lost = 0;         // what every call that the GPU has to do with gives from then on
 
 // A stream capture of this thread: what is unsafe meanwhile fails, unless it was declared relaxed
 static __thread CUstream captured = 0;
@@ -28,6 +31,7 @@ static __thread CUstreamCaptureMode captured_as = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static __thread int broken = 0;
 static CUresult unsafe(void) {
+  if (lost) return lost;
   if (!captured || captured_as == CU_STREAM_CAPTURE_MODE_RELAXED || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return 0;
   broken = 1;
   return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -149,7 +153,9 @@ static CUresult launched(CUfunction f, int cooperative, unsigned x, unsigned y, 
     for (int i = 0; i < (count ? atoi(count) : 2); i++) sprintf(words + strlen(words), " %lx", *(unsigned long *)p[i]);
     note("%slaunch grid=%u,%u,%u block=%u stream=%lx words:%s", cooperative ? "cooperative " : "", x, y, z, block, (unsigned long)(uintptr_t)s, words);
   }
-  stub_launches++;
+  const char *fault = getenv("STUB_FAULT");
+  if (lost) return lost;
+  if (++stub_launches == (fault ? strtoul(fault, 0, 10) : 0)) lost = CUDA_ERROR_ILLEGAL_ADDRESS;  // said by the next call
   if (!x || x > 0x7fffffff || !y || y > 65535 || !z || z > 65535 || block > 1024 || (int)shared > k->dynamic)
     return CUDA_ERROR_INVALID_VALUE;
   int programs = resident(k, block, shared);
@@ -251,12 +257,18 @@ CUresult cuStreamSynchronize(CUstream s) {
 }
 CUresult cuStreamQuery(CUstream s) { return CUDA_ERROR_NOT_READY; }
 CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned flags) { note("wait %lx", (unsigned long)(uintptr_t)s); return 0; }
-CUresult cuEventCreate(CUevent *e, unsigned flags) { *e = (CUevent)(handles += 16); note("event flags=%u", flags); return 0; }
-CUresult cuEventDestroy_v2(CUevent e) { return 0; }
-CUresult cuEventRecord(CUevent e, CUstream s) { note("record %lx", (unsigned long)(uintptr_t)s); return 0; }
-CUresult cuEventSynchronize(CUevent e) { return 0; }
-CUresult cuEventQuery(CUevent e) { return 0; }
-CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) { *ms = 2.5f; return 0; }
+CUresult cuEventCreate(CUevent *e, unsigned flags) { *e = calloc(1, sizeof(double)); note("event flags=%u", flags); return 0; }
+CUresult cuEventDestroy_v2(CUevent e) { free(e); return 0; }
+CUresult cuEventRecord(CUevent e, CUstream s) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  *(double *)e = now.tv_sec * 1e3 + now.tv_nsec * 1e-6;
+  note("record %lx", (unsigned long)(uintptr_t)s);
+  return lost;
+}
+CUresult cuEventSynchronize(CUevent e) { return lost; }
+CUresult cuEventQuery(CUevent e) { return lost; }
+CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) { *ms = *(double *)b - *(double *)a; return lost; }
 CUresult cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode) {
   note("begin capture %lx", (unsigned long)(uintptr_t)s);
   captured = s;

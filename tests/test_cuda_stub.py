@@ -234,7 +234,7 @@ with cuda.stream(s):
     e.record(); f.record(); plain.record()
     x = cuda.empty((4,), np.float32)
     cuda.launch(scale, (1,), x, x, 4, 2.0, BLOCK=16)
-assert e.elapsed_time(f) == 2.5 and e.query()
+assert 0 <= e.elapsed_time(f) < 1e4 and e.query()
 cuda.current_stream().wait_stream(s)
 cuda.synchronize()
 print(hex(s.handle))

@@ -51,7 +51,7 @@ def test_floors(bench):
     from gpu_floors import conv, floor_ms, gemm, moved, peak_of
 
     peak = peak_of("NVIDIA H200")
-    assert peak_of("NVIDIA T4") is None
+    assert peak_of("NVIDIA T4") is None and peak_of("NVIDIA H200 MIG 1g.18gb") is None
     assert floor_ms(gemm(4096, 4096, 4096), peak) == pytest.approx(0.174, rel=0.01), "arithmetic"
     assert floor_ms(moved(2**28, 3), peak) == pytest.approx(0.375, rel=0.01), "memory"
     assert conv(256, 64, 64, 3, 1, 56).flops == 2 * 256 * 56 * 56 * 64 * 64 * 9
@@ -107,6 +107,35 @@ def test_tests_that_are_ended_half_way_have_told_what_they_found(bench, tmp_path
     assert [row["outcome"] for row in rows] == ["passed", "failed"] and "assert 1 == 2" in rows[1]["text"]
 
 
+def test_a_worker_that_lost_the_gpu_is_replaced(bench, tmp_path, monkeypatch):
+    """The test that broke it fails with its own error, and those behind it run in another process."""
+    import gpu_check
+
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)         # the run within is no part of this one
+    (tmp_path / "test_gpu.py").write_text(
+        "import os\nimport scripts.live_report as plugin\nbegun = os.getpid()\n"
+        "def test_a():\n    plugin.is_lost = lambda: True\n    raise RuntimeError('illegal address')\n"
+        "def test_b(): assert not plugin.failed")
+    part = gpu_check.Part("gpu", 1, 60, tmp_path)
+    found = part.pytest(str(tmp_path / "test_gpu.py"), "-n", "1", "-p", "no:cacheprovider", f"--rootdir={tmp_path}")
+    assert found["status"] == 1 and "1 passed" in gpu_check.verdict_of(found["output"])
+    rows = [json.loads(line) for line in (tmp_path / "gpu-tests.jsonl").read_text().splitlines()]
+    assert [row["outcome"] for row in rows if row["test"].endswith("test_b")] == ["passed"]
+    assert any("illegal address" in row.get("text", "") for row in rows)
+
+
+def test_what_lost_the_gpu_goes_on_in_another_process(tmp_path):
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from limited import limited
+
+    body = ("import os, pathlib\np = pathlib.Path('begun')\nn = len(p.read_text()) if p.exists() else 0\n"
+            "p.write_text('x' * (n + 1))\nprint(n)\nos._exit(os.EX_TEMPFAIL if n < 2 else 0)")
+    ended = limited([sys.executable, "-c", body], 30, tmp_path / "log", tmp_path, PYTHONUNBUFFERED="1")
+    assert ended.status == 0 and (tmp_path / "log").read_text().split() == ["0", "1", "2"]
+    always = [sys.executable, "-c", "import os; os._exit(os.EX_TEMPFAIL)"]
+    assert limited(always, 0.5, tmp_path / "log").status == 124
+
+
 def test_compiled_kernels_are_packed_and_found_elsewhere(bench, tmp_path, monkeypatch):
     """Only what a launch needs, and the group's paths are those of the cache that it is unpacked in."""
     import gpu_kernels
@@ -152,11 +181,11 @@ def test_results_of_sessions_join_the_tree(bench, tmp_path, capsys):
     """Sections measured later replace theirs; the table goes to its family; the interpreter's times are refused."""
     import gpu_session
 
-    def archived(gpu, rows):
+    def archived(gpu, rows, steps=()):
         inside = tmp_path / "bench"
         inside.mkdir(exist_ok=True)
         row = {"case": "a", "zoo": {"ms": 2.0}, "flops": 1e9, "bytes": 1e6}
-        for name, content in {"machine": {"gpu": gpu}, "bench": [], "table": {"family": "sm90", "rows": []},
+        for name, content in {"machine": {"gpu": gpu}, "bench": steps, "table": {"family": "sm90", "rows": []},
                               "gpu": {"gpu": gpu, "rows": [{**row, "section": s, "n": n} for s, n in rows]}}.items():
             (inside / f"{name}.json").write_text(json.dumps(content))
         with tarfile.open(tmp_path / "bench.tar.gz", "w:gz") as tar:
@@ -165,13 +194,14 @@ def test_results_of_sessions_join_the_tree(bench, tmp_path, capsys):
     for gpu in ("interpreter", "STUB GPU 0"):
         archived(gpu, [("gemm", 0)])
         assert gpu_session.take(tmp_path, root) == 2 and not root.exists()
-    for rows in ([("gemm", 1), ("conv", 1)], [("conv", 2)]):
-        archived("NVIDIA H200", rows)
+    for n, rows in enumerate(([("gemm", 1), ("conv", 1)], [("conv", 2)]), 1):
+        archived("NVIDIA H200", rows, [{"name": name, "n": n} for name in ("gemm", "conv")[n - 1:]])
         assert gpu_session.take(tmp_path, root) == 0
     results = root / "scripts/bench/results/gpu"
     rows = json.loads((results / "gpu.json").read_text())["rows"]
     assert [(r["section"], r["n"]) for r in rows] == [("gemm", 1), ("conv", 2)]
     assert (results / "roofline.svg").read_text().count("<circle") == 2
+    assert [step["n"] for step in json.loads((results / "bench.json").read_text())] == [1, 2]
     assert json.loads((root / "ops/gpu_configs/sm90.json").read_text())["family"] == "sm90"
     assert "bench.tar.gz: ops/gpu_configs/sm90.json" in capsys.readouterr().out
 
@@ -195,12 +225,12 @@ def test_whole_steps_of_real_sizes_are_planned(bench, tmp_path, name):
 def test_the_table_of_a_gpu(bench):
     from gpu_table import table
 
-    rows = [{"case": "matmul", "zoo": {"ms": 2.0, "p10": 1.9, "p90": 2.1}, "torch": {"error": "no"}, "zoo / torch": 0.5,
-             "share of the floor": 0.8}]
+    rows = [{"case": "matmul", "zoo": {"ms": 2.0, "p10": 1.9, "p90": 2.1, "peak GB": 1.5}, "torch": {"error": "no"},
+             "zoo / torch": 0.5, "share of the floor": 0.8}]
     machine = {"gpu": "NVIDIA H200", "triton": "3.6.0", "python": "3.12.3", "torch": "2.11.0", "commit": "0" * 40,
                "date": "2026-11-22T00:00:00"}
     lines = table({"rows": rows, **machine}).splitlines()
-    assert lines[2] == "| matmul | 2 ms (1.9 to 2.1) |  | failed |  | 0.50 | 80% |"
+    assert lines[2] == "| matmul | 2 ms (1.9 to 2.1) |  | failed |  | 0.50 | 80% | 1.50 |"
     assert lines[-1].startswith("NVIDIA H200, Triton 3.6.0, ")
 
 

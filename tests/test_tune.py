@@ -1,5 +1,6 @@
 """The tuner, end to end on small shapes in the interpreter; the occupancy of kernels."""
 import json
+import os
 import runpy
 import sys
 
@@ -64,6 +65,42 @@ def test_a_wrong_result_is_no_candidate(monkeypatch):
     from zoo.ops.tune.__main__ import measured
     with pytest.raises(ValueError, match="wrong by"):
         measured("half", Config(16, 16, 16), (lambda: None, lambda got: 0.5), None, 1)
+
+
+@pytest.mark.interpret
+def test_a_candidate_that_breaks_the_gpu_costs_only_its_case(tmp_path, monkeypatch):
+    """What was measured before it stays, this process ends, and the next one goes on behind that case."""
+    from zoo.ops.matmul_gpu import _plan_of
+    from zoo.ops.tune import __main__ as tune
+
+    _plan_of.cache_clear()
+    measured, calls = tune.measured, []
+
+    def breaks(*args):
+        calls.append(args)
+        if len(calls) == 2:
+            raise RuntimeError("illegal address")
+        return measured(*args)
+
+    def leave(status):
+        raise SystemExit(status)
+    monkeypatch.setattr(tune, "measured", breaks)
+    monkeypatch.setattr(tune, "is_lost", lambda: True)
+    monkeypatch.setattr(tune.os, "_exit", leave)
+    out, begun = tmp_path / "table.json", tmp_path / "begun"
+    monkeypatch.setattr(sys, "argv", ["tune", "gemm", "--kinds", "half", "--tiny", "--repeats", "2", "--most", "2",
+                                      "--out", str(out), "--begun", str(begun)])
+
+    def found():
+        return [row["basis"] for row in json.loads(out.read_text())["rows"] if isinstance(row["basis"], dict)]
+    with pytest.raises(SystemExit) as error:
+        tune.main()
+    assert error.value.code == os.EX_TEMPFAIL and [row["candidates"] for row in found()] == [1]
+    tune.main()
+    assert len(begun.read_text().splitlines()) == 2
+    assert [row["candidates"] for row in found()] == [2, 1] and len(calls) == 4
+    tune.main()
+    assert len(calls) == 4, "nothing is left to measure"
 
 
 @pytest.mark.interpret

@@ -8,6 +8,9 @@ Each candidate is compiled, its result checked, and timed by events with the L2 
 is wrong, is left out. A measured row holds for sizes within a factor of the square root of 2. With ZOO_INTERPRET=1 and
 --tiny everything runs on the host, to test the tool itself; such times mean nothing, so name a file with --out.
 
+A candidate that hangs, or breaks the GPU for this process by an illegal access, ends it with the status os.EX_TEMPFAIL,
+after the best row so far was written; the same command with --begun goes on behind that case.
+
 One process compiles for longer than it measures. --record, which needs no GPU, writes down the candidates' launches:
 scripts/compile_kernels.py compiles them in many processes into Triton's cache.
 """
@@ -17,9 +20,10 @@ import json
 import math
 import os
 import subprocess
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -32,6 +36,7 @@ from zoo.ops.errors import KernelError
 from zoo.ops.gpu_configs import Config, Query
 from zoo.ops.tune.cases import GROUPS, TOLERANCE, Case, cases, chosen
 
+HANGS = 60                      # seconds after which a candidate waits for a kernel that does not end
 FLUSHED = 256 << 20             # bytes that are written before each measurement: more than any L2 cache holds
 
 
@@ -60,38 +65,82 @@ def query_of(run) -> Query:
     return queries[-1]
 
 
-def measured(kind: str, config: Config, started, scratch, repeats: int) -> tuple[float, list[float]]:
+def measured(kind: str, config: Config, started, scratch, repeats: int,
+             unchecked: bool = False) -> tuple[float, list[float]]:
     """(median, [first and third quartile]) in microseconds. Raises ValueError if the result is wrong."""
     run, error = started
     with gpu_configs.using(config=config):
         off = error(run())
-        if not off <= TOLERANCE[kind]:
+        if not (off <= TOLERANCE[kind] or unchecked):
             raise ValueError(f"wrong by {off:.1e}")
         times = [1e3 * t for t in milliseconds(run, scratch, repeats)]
     low, _, high = quantiles(times, n=4)
     return median(times), [low, high]
 
 
-def tuned(case: Case, options, scratch) -> dict | None:
-    """The best candidate as a row of the table; None if none of them runs."""
-    started, results, left_out = case.start(), [], 0
-    query, deadline = query_of(started[0]), time.monotonic() + options.seconds
-    family = gpu_configs.FAMILIES[gpu_configs.current().family]
-    for config in chosen(query, family, options.most):
+def tuned(case: Case, options, scratch, keep: Callable[[dict], None]):
+    """Measures a case's candidates, and hands the best as a row of the table to `keep` if one of them runs."""
+    query, results, left_out = None, [], 0
+
+    def end(missing: int = 0):
+        if query is not None and (row := row_of(query, results, left_out + missing)):
+            keep(row)
+
+    def give_up():
+        """In a thread beside what hangs, and after what broke the GPU."""
+        end(1)
+        os._exit(os.EX_TEMPFAIL)                # an orderly end would ask the driver, which may not answer
+    with watched(give_up):
+        started = case.start()
+        query = query_of(started[0])
+    deadline = time.monotonic() + options.seconds
+    for config in chosen(query, gpu_configs.FAMILIES[gpu_configs.current().family], options.most):
         if time.monotonic() > deadline:
             break
         try:
-            results.append((*measured(case.kind, config, started, scratch, options.repeats), config))
+            with watched(give_up):
+                found = measured(case.kind, config, started, scratch, options.repeats, options.unchecked)
+            results.append((*found, config))
         except Exception as e:                  # a compiler's own errors derive from many classes
             left_out += 1
-            if options.verbose:
-                print(f"    {config}: {type(e).__name__}: {str(e).splitlines()[:1]}")
+            lost = is_lost()
+            if options.verbose or lost:
+                print(f"    {config}: {type(e).__name__}: {str(e).splitlines()[:1]}", flush=True)
+            if lost:
+                give_up()
+    end()
+
+
+@contextmanager
+def watched(give_up: Callable[[], None]) -> Iterator[None]:
+    """Inside, what takes longer than HANGS on a GPU is given up."""
+    watch = threading.Timer(HANGS, give_up)
+    watch.daemon = True
+    if not cuda.is_interpreting():
+        watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+
+
+def is_lost() -> bool:
+    """Does the GPU fail in this process from now on?"""
+    try:
+        cuda.synchronize()
+    except cuda.CudaError:
+        return True
+    return False
+
+
+def row_of(query: Query, results: list[tuple[float, list[float], Config]], left_out: int) -> dict | None:
+    """The best of what was measured as a row of the table; None if there is none."""
     tags = sorted(query.tags)
     name = f"{query.op} {query.kind} {query.M}x{query.N}x{query.K} {' '.join(tags)}"
     if not results:
         print(f"{name}: no candidate runs; {left_out} left out", flush=True)
         return None
-    results.sort(key=lambda r: r[0])
+    results = sorted(results, key=lambda r: r[0])
     us, spread, best = results[0]
     tflops = 2e-6 * query.M * query.N * query.K * query.batch / us
     print(f"{name}: {us:.1f} us, {tflops:.0f} TF/s, {shortened(best)}, best of {len(results)}; {left_out} left out",
@@ -165,6 +214,8 @@ def main():
     parser.add_argument("--most", type=int, default=1000, help="candidates for one case, spread over all of them")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--tiny", action="store_true", help="two small cases of each, as a test of this tool")
+    parser.add_argument("--unchecked", action="store_true", help="for the driver stub, which computes nothing")
+    parser.add_argument("--begun", type=Path, help="cases are named in this file, and those that are there left out")
     parser.add_argument("--verbose", action="store_true", help="why candidates were left out")
     parser.add_argument("--record", type=Path, help="only add the candidates' launches to this file (ZOO_INTERPRET=1)")
     parser.add_argument("--out", type=Path, help="instead of the table of this GPU's family; one that is there goes on")
@@ -180,12 +231,29 @@ def main():
     table = json.loads((path if path.exists() else source).read_text())
     scratch = cuda.empty((1024 if options.tiny else FLUSHED,), int8)
     rows = []
-    for case in asked_for(options):
-        row = tuned(case, options, scratch)
-        if row is not None:
-            rows.append(row)
-            path.write_text(gpu_configs.dumped(merged(table, rows)))       # what is measured is kept, come what may
+
+    def keep(row):
+        rows.append(row)
+        path.write_text(gpu_configs.dumped(merged(table, rows)))           # what is measured is kept, come what may
+    for case in unbegun(asked_for(options), options.begun):
+        try:
+            tuned(case, options, scratch, keep)
+        except Exception as e:                  # one case must not cost the others their measurements
+            print(f"{case.name}: {type(e).__name__}: {e}", flush=True)
+            if is_lost():
+                os._exit(os.EX_TEMPFAIL)
     print(f"{len(rows)} rows measured: {path}")
+
+
+def unbegun(found: Iterator[Case], path: Path | None) -> Iterator[Case]:
+    """The cases that are not named in a file, each of which is added to it first; all without a file."""
+    begun = path.read_text().splitlines() if path and path.exists() else []
+    for case in found:
+        if path and case.name not in begun:
+            with path.open("a") as file:
+                file.write(case.name + "\n")
+        if case.name not in begun:
+            yield case
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ Run = Callable[[], DeviceArray]
 
 class Case(NamedTuple):
     """One measurement; `start` makes its arrays and gives (the function to time, how far off a result is)."""
+    name: str
     kind: str
     start: Callable[[], tuple[Run, Callable[[DeviceArray], float]]]
 
@@ -71,7 +72,7 @@ def product(kind: str, m: int, n: int, k: int, layout: str) -> Case:
             rows = got.view((count, n), (step * got.strides[0], 1))
             return np.abs(cuda.to_numpy(rows).astype(np.float64) - want).max() / np.abs(want).max()
         return lambda: multiply(x, y, (m, n)), error
-    return Case(kind, start)
+    return Case(f"{kind} product {m}x{n}x{k} {layout}", kind, start)
 
 
 def convolution(kind: str, op: str, x_shape, w_shape, stride: int) -> Case:
@@ -100,7 +101,7 @@ def convolution(kind: str, op: str, x_shape, w_shape, stride: int) -> Case:
         def error(got):
             return np.abs(sampled(got) - want).max() / np.abs(want).max()
         return run, error
-    return Case(kind, start)
+    return Case(f"{kind} {op} {x_shape} {w_shape} stride {stride}", kind, start)
 
 
 def cases(names: list[str], kind: str, group: str, tiny: bool) -> Iterator[Case]:

@@ -22,8 +22,8 @@ class Cost(NamedTuple):
 
 
 def peak_of(gpu: str) -> Peak | None:
-    """The limits of a GPU by its name; None if nobody measured them."""
-    return next((peak for name, peak in PEAKS.items() if name in gpu), None)
+    """The limits of a GPU by its name; None if nobody measured them, and of a part of one (MIG)."""
+    return next((peak for name, peak in PEAKS.items() if name in gpu and "MIG" not in gpu), None)
 
 
 def floor_ms(cost: Cost, peak: Peak) -> float:

@@ -3,7 +3,7 @@
     python scripts/bench/gpu_table.py
 
 One line for each case: milliseconds with their tenth and ninetieth percentile, zoo's time by that of torch's eager
-mode, and the part of the floor that memory and arithmetic set.
+mode, the part of the floor that memory and arithmetic set, and the most memory that arrays held in either's eager mode.
 """
 import json
 import sys
@@ -22,12 +22,15 @@ def cell(times: dict) -> str:
 
 def table(found: dict) -> str:
     """The lines, and what they were measured with."""
-    lines = [f"| case | {' | '.join(COLUMNS)} | zoo / torch | of the floor |", "|---" * (len(COLUMNS) + 3) + "|"]
+    lines = [f"| case | {' | '.join(COLUMNS)} | zoo / torch | of the floor | GB, zoo / torch |",
+             "|---" * (len(COLUMNS) + 4) + "|"]
     for row in found["rows"]:
         times = " | ".join(cell(row.get(column, {})) for column in COLUMNS)
         ratio = f"{row['zoo / torch']:.2f}" if "zoo / torch" in row else ""
         share = f"{row['share of the floor']:.0%}" if "share of the floor" in row else ""
-        lines.append(f"| {row['case']} | {times} | {ratio} | {share} |")
+        peaks = [row.get(column, {}).get("peak GB") for column in ("zoo", "torch")]
+        memory = " / ".join("" if peak is None else f"{peak:.2f}" for peak in peaks)
+        lines.append(f"| {row['case']} | {times} | {ratio} | {share} | {memory.strip(' /')} |")
     machine = (f"{found['gpu']}, Triton {found['triton']}, Python {found['python']}, torch {found['torch']}, commit "
                f"{found['commit'][:9]}, {found['date'][:10]}.")
     return "\n".join([*lines, "", machine])
