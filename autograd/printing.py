@@ -6,6 +6,7 @@ import numpy as np
 
 from zoo.ops.device import fetch
 from zoo.ops.dtypes import bfloat16, bool_, default_dtype, int64
+from zoo.ops.errors import ArgumentError
 
 
 class Options:
@@ -13,14 +14,41 @@ class Options:
     precision, threshold, edgeitems, linewidth, sci_mode = 4, 1000, 3, 80, None
 
 
+PROFILES = {
+    "default": dict(precision=4, threshold=1000, edgeitems=3, linewidth=80),
+    "short": dict(precision=2, threshold=1000, edgeitems=2, linewidth=80),
+    "full": dict(precision=4, threshold=math.inf, edgeitems=3, linewidth=80),
+}
+
+
 def set_printoptions(
     precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
 ) -> None:
-    """Digits, and when and how long tensors are shortened; as torch.set_printoptions."""
+    """Digits, and when and how long tensors are shortened; as torch.set_printoptions.
+
+    Args:
+        precision: digits behind the point. linewidth: columns of a line.
+        threshold: the number of elements above which only `edgeitems` at both ends of each dimension are shown.
+        profile: "default", "short" or "full" sets these four, before those that are given.
+        sci_mode: whether numbers have exponents; None decides by their size.
+
+    Raises:
+        ArgumentError: another profile.
+
+    Example:
+        >>> import zoo
+        >>> zoo.set_printoptions(precision=2)
+        >>> zoo.tensor([1 / 3])
+        tensor([0.33])
+        >>> zoo.set_printoptions(profile="default")
+    """
+    if profile is not None and profile not in PROFILES:
+        raise ArgumentError(f"set_printoptions: wants profile {', '.join(PROFILES)}, got {profile!r}")
     given = dict(precision=precision, threshold=threshold, edgeitems=edgeitems, linewidth=linewidth)
-    for name, value in given.items():
-        if value is not None:
-            setattr(Options, name, value)
+    chosen = dict(PROFILES[profile]) if profile is not None else {}
+    chosen.update((name, value) for name, value in given.items() if value is not None)
+    for name, value in chosen.items():
+        setattr(Options, name, value)
     Options.sci_mode = sci_mode
 
 
