@@ -16,6 +16,7 @@ from zoo.data import (
     IterableDataset,
     RandomSampler,
     SequentialSampler,
+    StackDataset,
     Subset,
     SubsetRandomSampler,
     TensorDataset,
@@ -133,6 +134,20 @@ def test_parts_of_a_tensor_dataset_load_as_the_whole():
     for k, (x, y) in enumerate((x, y) for xs, ys in got for x, y in zip(xs, ys, strict=True)):
         wanted = part[k]
         assert x.item() == wanted[0].item() and y.tolist() == wanted[1].tolist()
+
+
+def test_stacked_datasets_load_as_tuples_and_as_dicts():
+    numbers, letters = range(4), "abcd"
+    pairs, named = StackDataset(numbers, letters), StackDataset(number=numbers, letter=letters)
+    assert len(pairs) == len(named) == 4 and pairs[-1] == (3, "d")
+    (x, names), _ = DataLoader(pairs, 2)
+    assert x.tolist() == [0, 1] and list(names) == ["a", "b"]
+    first, _ = DataLoader(named, 2)
+    assert first["number"].tolist() == [0, 1] and list(first["letter"]) == ["a", "b"]
+    for wrong in (lambda: StackDataset(), lambda: StackDataset(numbers, "abc"),
+                  lambda: StackDataset(numbers, x=letters)):
+        with pytest.raises(ValueError, match="StackDataset: wants"):
+            wrong()
 
 
 # -- collate

@@ -114,3 +114,29 @@ def test_parameters_as_a_vector():
     assert layer.weight.tolist() == [[0, 1], [2, 3], [4, 5]] and layer.bias.tolist() == [6, 7, 8]
     with pytest.raises(ValueError, match="9 elements"):
         nn.utils.vector_to_parameters(zoo.ones(3), layer.parameters())
+
+
+@pytest.mark.parametrize("name", ["uniform", "normal", "xavier_uniform", "xavier_normal", "kaiming_uniform",
+                                  "kaiming_normal", "orthogonal"])
+def test_torchs_old_names_warn_and_do_the_same(name):
+    zoo.manual_seed(0)
+    with pytest.warns(FutureWarning, match=rf"nn\.init\.{name} is now deprecated in favor of nn\.init\.{name}_"):
+        w = getattr(nn.init, name)(zoo.empty(4, 3))
+    zoo.manual_seed(0)
+    assert zoo.equal(w, getattr(nn.init, f"{name}_")(zoo.empty(4, 3)))
+
+
+def test_clip_grad_norm_by_its_old_name():
+    p = nn.Parameter(zoo.zeros(2))
+    p.grad = zoo.tensor([3.0, 4.0])
+    with pytest.warns(FutureWarning, match="clip_grad_norm_"):
+        assert nn.utils.clip_grad_norm([p], 1.0).item() == 5
+    assert zoo.allclose(p.grad, zoo.tensor([0.6, 0.8]))
+
+
+def test_skip_init_draws_nothing():
+    state = zoo.get_rng_state()
+    layer = nn.utils.skip_init(nn.Linear, 5, out_features=2)
+    assert layer.weight.shape == (2, 5) and zoo.equal(zoo.get_rng_state(), state)
+    with pytest.raises(TypeError, match="skip_init: wants a subclass of Module"):
+        nn.utils.skip_init(zoo.ones, 5)

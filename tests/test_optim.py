@@ -50,6 +50,8 @@ ROWS = [  # class, options, options of the second of two groups
     ("Rprop", {"lr": 0.1, "step_sizes": (1e-3, 0.2), "maximize": True}, {"lr": 0.05}),
     ("ASGD", {"lr": 0.05}, {"lambd": 0.1}),
     ("ASGD", {"lr": 0.05, "t0": 10, "alpha": 0.5, "weight_decay": 0.1, "maximize": True}, {"t0": 30}),
+    ("Adafactor", {}, {"d": 2.0}),
+    ("Adafactor", {"lr": 0.1, "beta2_decay": -0.5, "eps": (1e-3, 0.1), "weight_decay": 0.1}, {"maximize": True}),
     ("Muon", {}, {"momentum": 0.5}),
     ("Muon", {"lr": 0.01, "nesterov": False, "weight_decay": 0.2}, {"ns_steps": 3}),
     ("Muon", {"lr": 0.01, "adjust_lr_fn": "match_rms_adamw"}, {"adjust_lr_fn": "original"}),

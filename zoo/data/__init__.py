@@ -6,6 +6,7 @@ from zoo.data.dataset import ChainDataset as ChainDataset
 from zoo.data.dataset import ConcatDataset as ConcatDataset
 from zoo.data.dataset import Dataset as Dataset
 from zoo.data.dataset import IterableDataset as IterableDataset
+from zoo.data.dataset import StackDataset as StackDataset
 from zoo.data.dataset import Subset as Subset
 from zoo.data.dataset import TensorDataset as TensorDataset
 from zoo.data.dataset import random_split as random_split

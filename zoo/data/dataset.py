@@ -96,6 +96,36 @@ class TensorDataset(Dataset):
         return tuple(t[indices.to(t.device)] for t in self.tensors)
 
 
+class StackDataset(Dataset):
+    """Datasets of equal length side by side: sample k is the tuple, or by keywords the dict, of their samples k.
+
+    Raises:
+        ValueError: no dataset, lengths that differ, or datasets both with and without a name.
+
+    Example:
+        >>> from zoo.data import StackDataset
+        >>> StackDataset(range(3), "abc")[1], StackDataset(number=range(3), letter="abc")[1]
+        ((1, 'b'), {'number': 1, 'letter': 'b'})
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        parts = args or tuple(kwargs.values())
+        if not parts or args and kwargs:
+            raise ValueError("StackDataset: wants datasets, either all with a name or all without one, "
+                             f"got {len(args)} without and {len(kwargs)} with one")
+        if len({len(part) for part in parts}) > 1:
+            raise ValueError(f"StackDataset: wants datasets of one length, got {[len(part) for part in parts]}")
+        self.datasets: Any = args or kwargs
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: part[index] for name, part in self.datasets.items()}
+        return tuple(part[index] for part in self.datasets)
+
+    def __len__(self) -> int:
+        return len(self.datasets[0] if isinstance(self.datasets, tuple) else next(iter(self.datasets.values())))
+
+
 class Subset(Dataset):
     """Some samples of a dataset, by their numbers."""
 

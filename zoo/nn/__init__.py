@@ -31,6 +31,7 @@ from zoo.nn.activation import Softsign as Softsign
 from zoo.nn.activation import Tanh as Tanh
 from zoo.nn.activation import Tanhshrink as Tanhshrink
 from zoo.nn.activation import Threshold as Threshold
+from zoo.nn.adaptive import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from zoo.nn.attention import MultiheadAttention as MultiheadAttention
 from zoo.nn.containers import ModuleDict as ModuleDict
 from zoo.nn.containers import ModuleList as ModuleList
@@ -49,6 +50,8 @@ from zoo.nn.dropout import Dropout1d as Dropout1d
 from zoo.nn.dropout import Dropout2d as Dropout2d
 from zoo.nn.dropout import Dropout3d as Dropout3d
 from zoo.nn.dropout import FeatureAlphaDropout as FeatureAlphaDropout
+from zoo.nn.fractional import FractionalMaxPool2d as FractionalMaxPool2d
+from zoo.nn.fractional import FractionalMaxPool3d as FractionalMaxPool3d
 from zoo.nn.lazy import LazyBatchNorm1d as LazyBatchNorm1d
 from zoo.nn.lazy import LazyBatchNorm2d as LazyBatchNorm2d
 from zoo.nn.lazy import LazyBatchNorm3d as LazyBatchNorm3d

@@ -5,6 +5,7 @@ from pkgutil import iter_modules as _iter_modules
 
 from zoo.autograd.called import called as _called
 from zoo.autograd.dropout import NN_FUNCTIONS as _DROPOUT
+from zoo.autograd.fractional_pool import NN_FUNCTIONS as _FRACTIONAL
 from zoo.autograd.multi_head import NN_FUNCTIONS as _MULTI_HEAD
 from zoo.autograd.random_activations import NN_FUNCTIONS as _RANDOM
 from zoo.ops import face as _face
@@ -12,7 +13,7 @@ from zoo.ops import face as _face
 
 def _collect() -> dict:
     """The functions that each module of zoo.ops.face names in NN_FUNCTIONS, and those that need a Tensor."""
-    found = {**_DROPOUT, **_MULTI_HEAD, **_RANDOM}
+    found = {**_DROPOUT, **_FRACTIONAL, **_MULTI_HEAD, **_RANDOM}
     for info in _iter_modules(_face.__path__):
         module = _import_module(f"zoo.ops.face.{info.name}")
         found.update({name: getattr(module, name) for name in getattr(module, "NN_FUNCTIONS", ())})

@@ -213,6 +213,30 @@ def fold(
 ) -> Tensor:
     """Columns summed into the images whose windows they are: (N, C * R * S, places), or without N, -> (N, C, *size)."""
     ...
+def fractional_max_pool2d(
+    input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+    return_indices: _bool = False,
+) -> Any:
+    """The largest value of windows whose steps are drawn, one draw per image, channel and dimension (Graham 2014)."""
+    ...
+def fractional_max_pool2d_with_indices(
+    input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+    return_indices: _bool = False,
+) -> tuple[Tensor, Tensor]:
+    """(fractional_max_pool2d, int64 indices of the largest elements in the flat image)."""
+    ...
+def fractional_max_pool3d(
+    input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+    return_indices: _bool = False,
+) -> Any:
+    """fractional_max_pool2d of volumes (N, C, D, H, W) or (C, D, H, W)."""
+    ...
+def fractional_max_pool3d_with_indices(
+    input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+    return_indices: _bool = False,
+) -> tuple[Tensor, Tensor]:
+    """(fractional_max_pool3d, int64 indices of the largest elements in the flat volume)."""
+    ...
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: _bool = False, eps: _float = 1e-06, reduction: _str = 'mean',
 ) -> Tensor:

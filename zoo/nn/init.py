@@ -2,6 +2,7 @@
 
 import functools
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -243,3 +244,22 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     draw_normal(tensor, 0.0, std, generator=generator)
     keep = rank >= math.ceil(sparsity * tensor.shape[0])
     return assign(tensor, fetch(tensor.array) * keep)
+
+
+def deprecated(function: Callable[..., Tensor], place: str = "nn.init") -> Callable[..., Tensor]:
+    """torch's old name of place.function, without the underscore: it warns as torch's does."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Tensor:
+        warnings.warn(f"{place}.{name[:-1]} is now deprecated in favor of {place}.{name}", FutureWarning, stacklevel=2)
+        return function(*args, **options)
+
+    call.__name__ = call.__qualname__ = name[:-1]
+    return call
+
+
+uniform, normal, constant, eye, dirac = map(deprecated, (uniform_, normal_, constant_, eye_, dirac_))
+xavier_uniform, xavier_normal = deprecated(xavier_uniform_), deprecated(xavier_normal_)
+kaiming_uniform, kaiming_normal = deprecated(kaiming_uniform_), deprecated(kaiming_normal_)
+orthogonal, sparse = deprecated(orthogonal_), deprecated(sparse_)

@@ -3,6 +3,7 @@
 from zoo.optim import lr_scheduler as lr_scheduler
 from zoo.optim import swa_utils as swa_utils
 from zoo.optim.adadelta import Adadelta as Adadelta
+from zoo.optim.adafactor import Adafactor as Adafactor
 from zoo.optim.adagrad import Adagrad as Adagrad
 from zoo.optim.adam import Adam as Adam
 from zoo.optim.adam import AdamW as AdamW

@@ -9,6 +9,7 @@ from zoo.data import IterableDataset as IterableDataset
 from zoo.data import RandomSampler as RandomSampler
 from zoo.data import Sampler as Sampler
 from zoo.data import SequentialSampler as SequentialSampler
+from zoo.data import StackDataset as StackDataset
 from zoo.data import Subset as Subset
 from zoo.data import SubsetRandomSampler as SubsetRandomSampler
 from zoo.data import TensorDataset as TensorDataset

@@ -7,6 +7,8 @@ from zoo.nn.utils import parametrizations as parametrizations
 from zoo.nn.utils import parametrize as parametrize
 from zoo.nn.utils import prune as prune
 from zoo.nn.utils import rnn as rnn
+from zoo.nn.utils.blank import skip_init as skip_init
+from zoo.nn.utils.gradients import clip_grad_norm as clip_grad_norm
 from zoo.nn.utils.gradients import clip_grad_norm_ as clip_grad_norm_
 from zoo.nn.utils.gradients import clip_grad_value_ as clip_grad_value_
 from zoo.nn.utils.gradients import clip_grads_with_norm_ as clip_grads_with_norm_

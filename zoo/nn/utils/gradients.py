@@ -7,6 +7,7 @@ from zoo.autograd.creation import tensor
 from zoo.autograd.inplace import copy_
 from zoo.autograd.mode import no_grad
 from zoo.autograd.tensor import Tensor
+from zoo.nn.init import deprecated
 from zoo.ops.errors import ArgumentError, ShapeError
 from zoo.ops.op import OPS
 
@@ -76,6 +77,9 @@ def clip_grad_norm_(
     total = get_total_norm(gradients(parameters), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(parameters, max_norm, total)
     return total
+
+
+clip_grad_norm = deprecated(clip_grad_norm_, "nn.utils")
 
 
 @no_grad()
