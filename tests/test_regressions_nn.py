@@ -28,3 +28,10 @@ def test_an_ignored_row_may_be_nan_under_weights_and_smoothing():
     x = zoo.tensor([[nan, 1.0], [0.0, 0.0]], requires_grad=True)
     loss = F.cross_entropy(x, zoo.tensor([-100, 1]), zoo.ones(2), label_smoothing=0.2)
     assert abs(loss.item() - 0.693147) < 1e-5
+
+
+def test_a_value_that_does_not_fit_a_place_given_by_a_tensor():
+    x, values = zoo.zeros(1, 2, 3), zoo.ones(2, 4)
+    for write in (lambda: x.__setitem__(zoo.tensor(0), values), lambda: x.index_put((zoo.tensor(-1),), values)):
+        with pytest.raises(RuntimeError, match="expand"):
+            write()

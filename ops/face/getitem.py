@@ -10,7 +10,7 @@ from zoo.ops.index import flat_nonzero
 from zoo.ops.index import index as index_op
 from zoo.ops.index import index_put as index_put_op
 from zoo.ops.op import OPS
-from zoo.ops.shape import basic_index, clone, reshape
+from zoo.ops.shape import basic_index, clone, expand, reshape
 from zoo.ops.views import write_through
 
 BASIC = frozenset({int, slice, type(None), type(Ellipsis)})
@@ -43,7 +43,10 @@ def put_at(x, index, value, accumulate):
     y, basic, merged, dims, arrays = prepared(x, index)
     trail = (None, basic_index, (basic,))
     if not arrays:
-        return write_through(x, OPS["add"](y, value) if accumulate else fitted(value, y.shape), trail)
+        value = fitted(value, y.shape)
+        if hasattr(value, "shape") and tuple(value.shape) != tuple(y.shape):
+            value = expand(value, y.shape)               # raises if it does not broadcast
+        return write_through(x, OPS["add"](y, value) if accumulate else value, trail)
     target = index_op.check(y, dims, *arrays).shape
     changed = index_put_op(y, fitted(value, target), dims, accumulate, *arrays)
     if merged != y.shape:
