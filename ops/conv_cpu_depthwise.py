@@ -1,11 +1,19 @@
-"""Depthwise convolution, a kernel for each channel: no product to win by, so one multiply-add for each tap."""
-import numpy as np
+"""Depthwise convolution, a kernel for each channel: no product to win by, so one multiply-add for each tap.
 
+NumPy's einsum does a block's in one call, with no array for the products: two thirds of the time of multiplying and
+adding tap by tap, and no wait of two threads for the interpreter's lock. It multiplies and adds in the order of the
+taps. Where Numba is installed, a compiled loop keeps the sums in registers.
+"""
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from zoo.ops.compiled import compiled
 from zoo.ops.conv_cpu_blocks import Finish, padded, pieces, scratch, sum_of
+from zoo.ops.reduce_cpu import ones
 from zoo.ops.threads import run
 from zoo.ops.window import Window
 
-BLOCK = 256 << 10                        # bytes of result: the block, its part and its image are touched at every tap
+BLOCK = 1 << 20                          # bytes of result: most images whole
 
 
 def kernel_of(weight, window: Window):
@@ -15,19 +23,32 @@ def kernel_of(weight, window: Window):
     return np.repeat(taps[:, :, None], window.out[1], axis=2)
 
 
+def lines(a, window: Window):
+    """a (..., Q, C), Q and C without gaps, as einsum's inner loop takes it: (..., 1, Q * C) where places touch."""
+    return a.reshape(*a.shape[:-2], 1, -1) if window.stride[1] == 1 else a
+
+
+def seen(area, window: Window):
+    """(R, S, n, P, Q, C) as `lines`: what each tap sees of the area (n, height, width, C), a view of it."""
+    image, row, place, channel = area.strides
+    (down, right), (dh, dw), (q, c) = window.stride, window.dilation, (window.out[1], area.shape[3])
+    line = (1, q * c) if right == 1 else (q, c)
+    return as_strided(area, (*window.kernel, len(area), window.out[0], *line),
+                      (dh * row, dw * place, image, down * row, right * place, channel), writeable=False)
+
+
 def forward(x, kernel, window: Window, y, finish: Finish):
     """x (N, H, W, C), kernel (R, S, Q, C) -> y (N, P, Q, C)."""
-    r, s = window.kernel
+    fast = compiled("depthwise", y, x, kernel)
+    taps = np.ascontiguousarray(kernel[:, :, 0])
 
     def block(cut):
         n, h, piece = cut
         area, out = padded(x[n], piece), y[n, h]
-        part = scratch("part", out.shape, y.dtype)
-        for i in range(r):
-            for j in range(s):
-                np.multiply(area[:, *piece.tap(i, j)], kernel[i, j], out=part if i + j else out)
-                if i + j:
-                    np.add(out, part, out=out)
+        if fast:
+            fast.forward(area, taps, window.stride, window.dilation, out)
+        else:
+            np.einsum("rsnpqc,rsqc->npqc", seen(area, piece), lines(kernel, piece), out=lines(out, piece))
         finish(out, n, h)
 
     run(block, pieces(len(x), window, y[:1, :1].nbytes, BLOCK))
@@ -35,17 +56,17 @@ def forward(x, kernel, window: Window, y, finish: Finish):
 
 def weight_grad(dy, x, window: Window):
     """dy (N, P, Q, C), x (N, H, W, C) -> (C, R, S)."""
-    r, s = window.kernel
+    fast, channels, q = compiled("depthwise", dy, x), dy.shape[3], window.out[1]
 
     def total(cut):
-        dw = np.zeros((r, s, dy.shape[3]), dy.dtype)
+        dw = np.zeros((*window.kernel, channels), dy.dtype)
         for n, h, piece in cut:
             area, d = padded(x[n], piece), dy[n, h]
-            part, ones = scratch("part", d.shape, d.dtype), np.ones(d.size // d.shape[3], d.dtype)
-            for i in range(r):
-                for j in range(s):
-                    np.multiply(area[:, *piece.tap(i, j)], d, out=part)
-                    dw[i, j] += ones @ part.reshape(-1, d.shape[3])
+            if fast:
+                fast.add_weight_grad(area, d, window.stride, window.dilation, dw)
+            else:
+                t = np.einsum("rsnpqc,npqc->rsqc", seen(area, piece), lines(d, piece))
+                dw += ones(q, dy.dtype) @ t.reshape(*window.kernel, q, channels)
         return dw
 
     return sum_of(total, pieces(len(x), window, dy[:1, :1].nbytes, BLOCK)).transpose(2, 0, 1)

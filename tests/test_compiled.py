@@ -8,8 +8,8 @@ import pytest
 import zoo
 from tests.house import ROOT
 from zoo.ops import compiled as loader
+from zoo.ops import conv, pool_cpu, rnn_cpu, threads
 from zoo.ops import conv_cpu_winograd as tiles_of_numpy
-from zoo.ops import pool_cpu, rnn_cpu, threads
 from zoo.ops.norm_cpu import layout
 from zoo.ops.optim_rules import RULES
 from zoo.ops.pool import geometry_of
@@ -123,6 +123,24 @@ def test_winograd(shape, padding):
     dy = np.pad(x, ((0, 0), (0, 4 * rows - h), (0, 4 * columns - w), (0, 0)))
     read = dy.reshape(n, rows, 4, columns, 4, c).transpose(2, 4, 0, 1, 3, 5).reshape(16, -1)
     near(out, (tiles_of_numpy.AA.T @ read).reshape(out.shape))
+
+
+# -- depthwise convolution
+
+@pytest.mark.parametrize("channels, size, kernel, stride, dilation", [
+    (16, 30, 3, 1, 1), (37, 21, 3, 2, 1), (5, 45, 5, 1, 2), (64, 13, 1, 3, 1)])
+def test_depthwise(monkeypatch, count, channels, size, kernel, stride, dilation):
+    x, w = normal(3, channels, size, size + 3), normal(channels, 1, kernel, kernel)
+    how = (stride, stride), (kernel - 1, kernel // 2), (dilation, dilation), channels
+    dy = normal(*conv.conv2d(x, w, None, *how).shape)
+    assert dy.size >= loader.SMALL or stride == 3
+
+    def results():
+        return conv.conv2d(x, w, None, *how), conv.conv2d_weight_grad(dy, x, w.shape[2:], *how)
+    fast = results()
+    monkeypatch.setattr(loader, "ENABLED", [False])
+    for a, b in zip(fast, results(), strict=True):
+        near(a, b, 2e-6)
 
 
 # -- max pooling

@@ -40,6 +40,9 @@ CASES = {
     "pointwise, few places": (1, 64, 7, 7, 96, 1, 1, (0, 0), 1, 1),
     "pointwise, deep": (2, 1100, 12, 11, 128, 1, 1, (0, 0), 1, 1),
     "depthwise": (2, 24, 40, 41, 24, 3, 2, (1, 1), 1, 24),
+    "depthwise, stride 1": (2, 20, 23, 22, 20, 3, 1, (1, 1), 1, 20),
+    "depthwise, dilated": (1, 40, 30, 27, 40, 5, 1, (3, 2), 2, 40),
+    "depthwise, no padding": (3, 16, 20, 21, 16, 4, 1, (0, 0), 1, 16),
 }
 ALGORITHM = {"tiles": conv_cpu.TILES, "rows": conv_cpu.ROWS, "columns": conv_cpu.COLUMNS, "planes": conv_cpu.PLANES,
              "pointwise": conv_cpu.POINTWISE, "depthwise": conv_cpu.DEPTHWISE}

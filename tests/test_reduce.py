@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import zoo
-from zoo.ops import reduce, scan, softmax
+from zoo.ops import compiled, reduce, scan, softmax
 from zoo.ops.errors import ArgumentError, DimError, DtypeError
 
 interpreted = pytest.mark.cuda
@@ -155,6 +155,20 @@ def test_kernels_find_the_first_of_equals_and_nan_across_parts(small_parts, plac
     x[place] = np.nan
     values, index = reduce.min_dim(cuda.from_numpy(x), 0)
     assert np.isnan(values.item()) and index.item() == place
+
+
+@pytest.mark.parametrize("shape, dim", [((300, 1003), 1), ((1, 100_003), 1), ((20, 30, 500), None)])
+def test_products_of_long_rows(rng, monkeypatch, shape, dim):
+    """Of NumPy, folded: within six deviations of as many roundings as factors; zeros, infinities, nan as in one pass.
+    """
+    monkeypatch.setattr(compiled, "ENABLED", [False])
+    x = (1 + 0.01 * rng.normal(size=shape)).astype(np.float32)
+    tolerance = 6 * 3.5e-8 * np.sqrt(x.size if dim is None else shape[dim])
+    np.testing.assert_allclose(reduce.prod(x, dim), x.astype(np.float64).prod(dim), rtol=tolerance)
+    for row, value in zip(x.reshape(-1, shape[-1]), (0, np.inf, -np.inf, np.nan), strict=False):
+        row[rng.integers(shape[-1])] = value
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(reduce.prod(x, dim), x.astype(np.float64).prod(dim), rtol=tolerance)
 
 
 @pytest.mark.torch
