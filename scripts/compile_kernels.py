@@ -12,10 +12,7 @@ shared memory among them, the fewest programs that fit a multiprocessor, and whi
 import argparse
 import json
 import os
-import re
-import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -23,7 +20,6 @@ from multiprocessing import get_context
 from occupancy import RESERVED, occupancy
 
 MMA = "wgmma.mma_async", "tcgen05.mma", "mma.sync"
-USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 
 
 def rows_of(paths: list[str]) -> list[str]:
@@ -58,22 +54,6 @@ def sampled(lines: list[str], most: int) -> list[str]:
     return kept
 
 
-def resources(cubin: bytes) -> tuple[int, int, int]:
-    """(registers, stack bytes, static shared bytes) as the bundled cuobjdump reads them from the binary."""
-    import triton
-
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        tool = triton.knobs.nvidia.cuobjdump.path
-        text = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
-    found = USAGE.findall(text)
-    if len(found) != 1:
-        raise RuntimeError(f"cuobjdump: wanted the usage of one function, got {text!r}")
-    registers, stack, shared = map(int, found[0])
-    return registers, stack, shared
-
-
 def built_from(row: dict, arch: int, index: int = 0):
     """Triton's CompiledKernel of a recorded launch for an architecture; jit functions remember the target by index."""
     import triton
@@ -97,8 +77,10 @@ def compile_one(job: tuple[str, int, int]) -> dict:
     report = {"kernel": variant(line)[0], "arch": arch, "args": row["args"], "options": row["options"]}
     started = time.perf_counter()
     try:
+        from zoo.ops.cuda.cubin import usage
+
         built = built_from(row, arch, index)
-        registers, stack, static = resources(built.asm["cubin"])
+        registers, stack, static = usage(built.asm["cubin"])
         ptx = built.asm["ptx"]
         report |= {
             "registers": registers,

@@ -30,7 +30,6 @@ from launch import stub_environment
 from rows import RESULTS, ROOT, quantile
 
 sys.path.append(str(ROOT / "scripts"))
-from compile_kernels import resources  # noqa: E402  # pyright: ignore[reportMissingImports]
 from occupancy import RESERVED, occupancy  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 STEPS = 7
@@ -191,12 +190,14 @@ def loaded_kernels() -> list[dict]:
     """Grows by what is loaded from now on: name, files, warps."""
     import triton
 
+    from zoo.ops.cuda.cubin import usage
+
     found: list[dict] = []
 
     def loaded(module, function, name, files, hashed):
         meta = json.loads(Path(next(p for f, p in files.items() if f.endswith(".json"))).read_text())
         cubin = Path(next(p for f, p in files.items() if f.endswith(".cubin"))).read_bytes()
-        registers, stack, static = resources(cubin)
+        registers, stack, static = usage(cubin)
         shared = meta["shared"] + max(0, static - RESERVED)
         found.append({"kernel": name, "registers": registers, "stack": stack, "shared": shared,
                       "warps": meta["num_warps"], "programs": occupancy(90, registers, shared, meta["num_warps"])})
