@@ -143,6 +143,8 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 def from_dlpack(source: Any) -> Tensor:
     """A tensor on the memory of any object with `__dlpack__`, without a copy."""
+    if not hasattr(source, "__dlpack__"):
+        raise TypeError(f"from_dlpack: source: wants an object with __dlpack__, got {type(source).__name__}")
     if hasattr(source, "__dlpack_device__") and int(source.__dlpack_device__()[0]) not in (1, 3):
         from zoo.ops.cuda.dlpack import from_dlpack as on_gpu
         return wrap(on_gpu(source))

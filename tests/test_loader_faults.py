@@ -43,7 +43,7 @@ def nothing_is_left():
     before = open_files(), shared_files()
     yield
     gc.collect()  # an exception that a test has caught holds the test's frame, and that the exception
-    assert (open_files(), shared_files()) == before
+    assert open_files() <= before[0] and shared_files() == before[1]
 
 
 def open_files() -> int:
