@@ -93,7 +93,7 @@ def fractional_max_pool2d(
     Example:
         >>> import zoo
         >>> zoo.nn.functional.fractional_max_pool2d(zoo.rand(2, 3, 9, 9), 2, output_ratio=0.6).shape
-        Size([2, 3, 5, 5])
+        (2, 3, 5, 5)
     """
     both = pool("fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, _random_samples)
     return both if return_indices else both[0]
@@ -116,7 +116,7 @@ def fractional_max_pool3d(
     Example:
         >>> import zoo
         >>> zoo.nn.functional.fractional_max_pool3d(zoo.rand(3, 9, 9, 9), 2, output_size=4).shape
-        Size([3, 4, 4, 4])
+        (3, 4, 4, 4)
     """
     both = pool("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, _random_samples)
     return both if return_indices else both[0]

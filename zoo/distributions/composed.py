@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from zoo.autograd.creation import eye
 from zoo.autograd.mode import no_grad
 from zoo.autograd.random import randn
 from zoo.autograd.tensor import Tensor
@@ -11,6 +12,7 @@ from zoo.distributions import constraints
 from zoo.distributions.discrete import Categorical
 from zoo.distributions.distribution import Distribution
 from zoo.ops.face.linalg import cholesky, inv, solve
+from zoo.ops.face.shape import diag_embed
 
 
 class MultivariateNormal(Distribution):
@@ -85,6 +87,72 @@ class MultivariateNormal(Distribution):
 
     def entropy(self) -> Tensor:
         return (0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self.half_log_det()).expand(self.batch_shape)
+
+
+class LowRankMultivariateNormal(Distribution):
+    """MultivariateNormal with covariance W W^T + diag(d), by matrices (r, r) instead of (n, n) (Woodbury's identity).
+
+    Args:
+        loc: (..., n). cov_factor: W (..., n, r). cov_diag: d (..., n), > 0.
+
+    Raises:
+        ValueError: shapes that do not fit together.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.distributions import LowRankMultivariateNormal
+        >>> LowRankMultivariateNormal(zoo.zeros(2), zoo.ones(2, 1), zoo.ones(2)).variance
+        tensor([2., 2.])
+    """
+
+    arg_constraints = {
+        "loc": constraints.real_vector, "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    }
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None):
+        n = loc.shape[-1] if loc.ndim else 0
+        if not loc.ndim or cov_factor.ndim < 2 or cov_factor.shape[-2] != n or cov_diag.shape[-1:] != (n,):
+            raise ValueError("LowRankMultivariateNormal: wants loc (..., n), cov_factor (..., n, r) and cov_diag "
+                             f"(..., n), got {tuple(loc.shape)}, {tuple(cov_factor.shape)}, {tuple(cov_diag.shape)}")
+        shape = np.broadcast_shapes(loc.shape, cov_factor.shape[:-1], cov_diag.shape)
+        self.loc, self.cov_diag = loc.expand(shape), cov_diag.expand(shape)
+        self.cov_factor = cov_factor.expand(*shape, cov_factor.shape[-1])
+        super().__init__(shape[:-1], shape[-1:], validate_args)
+        scaled = self.cov_factor / self.cov_diag.unsqueeze(-1)                          # d^-1 W
+        one = eye(cov_factor.shape[-1], dtype=loc.dtype, device=loc.device)
+        self.scaled, self.inner = scaled, cholesky(one + self.cov_factor.mT @ scaled)   # of I + W^T d^-1 W
+
+    mean = mode = property(lambda self: self.loc)
+    variance = property(lambda self: (self.cov_factor**2).sum(-1) + self.cov_diag)
+    covariance_matrix = property(lambda self: self.cov_factor @ self.cov_factor.mT + diag_embed(self.cov_diag))
+    precision_matrix = property(lambda self: self.dense().precision_matrix)
+    scale_tril = property(lambda self: self.dense().scale_tril)
+
+    def dense(self) -> MultivariateNormal:
+        """The same distribution by its whole covariance."""
+        return MultivariateNormal(self.loc, self.covariance_matrix, validate_args=False)
+
+    def rsample(self, sample_shape: tuple = ()) -> Tensor:
+        shape, like = self.extended(sample_shape), dict(dtype=self.loc.dtype, device=self.loc.device)
+        few = randn((*shape[:-1], self.cov_factor.shape[-1], 1), **like)
+        return self.loc + (self.cov_factor @ few).squeeze(-1) + self.cov_diag.sqrt() * randn(shape, **like)
+
+    def half_log_det(self) -> Tensor:
+        """log sqrt(det C) (the matrix determinant lemma)."""
+        return self.inner.diagonal(dim1=-2, dim2=-1).log().sum(-1) + 0.5 * self.cov_diag.log().sum(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self.need(value)
+        far = value - self.loc
+        along = solve(self.inner, (self.scaled.mT @ far.unsqueeze(-1))).squeeze(-1)
+        distance = (far * far / self.cov_diag).sum(-1) - (along * along).sum(-1)
+        return -0.5 * (distance + self.event_shape[0] * math.log(2 * math.pi)) - self.half_log_det()
+
+    def entropy(self) -> Tensor:
+        return 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self.half_log_det()
 
 
 class Independent(Distribution):

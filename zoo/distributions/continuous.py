@@ -1,4 +1,4 @@
-"""Distributions of one real number: Normal, HalfNormal, Uniform, Exponential, Laplace, Cauchy, Gumbel.
+"""Distributions of one real number: Normal, its half, Uniform, Exponential, Laplace, Cauchy, Gumbel.
 
 Each is a location and a scale, or a rate, and draws by its inverse cdf or from the normal distribution, so that every
 sample is a differentiable function of the parameters.
@@ -159,18 +159,10 @@ class Gumbel(LocationScale):
         return self.scale.log() + (1 + EULER)
 
 
-class HalfNormal(Distribution):
-    """|x| of a normal x with mean 0.
+class Half(Distribution):
+    """|x| of an x that is symmetric about 0: what HalfNormal and HalfCauchy share."""
 
-    Args:
-        scale: of that normal distribution, > 0.
-
-    Example:
-        >>> from zoo.distributions import HalfNormal
-        >>> HalfNormal(1.0).mean
-        tensor(0.7979)
-    """
-
+    family: type[LocationScale]
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
@@ -178,11 +170,9 @@ class HalfNormal(Distribution):
     def __init__(self, scale: Any, validate_args: bool | None = None):
         (self.scale,) = broadcast_all(scale)
         super().__init__(self.scale.shape, validate_args=validate_args)
-        self.whole = Normal(0.0, self.scale, validate_args=False)
+        self.whole = self.family(0.0, self.scale, validate_args=False)
 
-    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
     mode = property(lambda self: self.scale * 0)
-    variance = property(lambda self: self.scale**2 * (1 - 2 / math.pi))
 
     def rsample(self, sample_shape: tuple = ()) -> Tensor:
         return self.whole.rsample(sample_shape).abs()
@@ -201,6 +191,37 @@ class HalfNormal(Distribution):
 
     def entropy(self) -> Tensor:
         return self.whole.entropy() - math.log(2)
+
+
+class HalfNormal(Half):
+    """|x| of a normal x with mean 0.
+
+    Args:
+        scale: of that normal distribution, > 0.
+
+    Example:
+        >>> from zoo.distributions import HalfNormal
+        >>> HalfNormal(1.0).mean
+        tensor(0.7979)
+    """
+
+    family = Normal
+    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
+    variance = property(lambda self: self.scale**2 * (1 - 2 / math.pi))
+
+
+class HalfCauchy(Half):
+    """|x| of an x with a Cauchy distribution about 0: its mean is infinite.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.distributions import HalfCauchy
+        >>> HalfCauchy(1.0).cdf(zoo.tensor(1.0))
+        tensor(0.5000)
+    """
+
+    family = Cauchy
+    mean = variance = property(lambda self: self.scale * math.inf)
 
 
 class Uniform(Distribution):

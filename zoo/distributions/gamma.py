@@ -1,4 +1,4 @@
-"""Distributions made of gamma numbers: Gamma, Chi2, Beta, Dirichlet, StudentT."""
+"""Distributions made of gamma numbers: Gamma, Chi2, Beta, Dirichlet, StudentT, FisherSnedecor."""
 import math
 from typing import Any
 
@@ -229,3 +229,41 @@ class StudentT(Distribution):
         log_beta = (0.5 * df).lgamma() + math.lgamma(0.5) - (0.5 * (df + 1)).lgamma()
         return (self.scale.log() + 0.5 * (df + 1) * ((0.5 * (df + 1)).digamma() - (0.5 * df).digamma())
                 + 0.5 * df.log() + log_beta)
+
+
+class FisherSnedecor(Distribution):
+    """The ratio of two means of df1 and df2 squares of standard normal numbers: Fisher's F.
+
+    Example:
+        >>> from zoo.distributions import FisherSnedecor
+        >>> FisherSnedecor(2.0, 4.0).mean
+        tensor(2.)
+    """
+
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None):
+        self.df1, self.df2 = broadcast_all(df1, df2)
+        super().__init__(self.df1.shape, validate_args=validate_args)
+
+    mean = property(lambda self: (self.df2 / (self.df2 - 2)).masked_fill(self.df2 <= 2, math.nan))
+    mode = property(lambda self: ((self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)).masked_fill(
+        self.df1 <= 2, math.nan))
+
+    @property
+    def variance(self) -> Tensor:
+        n, m = self.df1, self.df2
+        return (2 * m**2 * (n + m - 2) / (n * (m - 2) ** 2 * (m - 4))).masked_fill(m <= 4, math.nan)
+
+    def rsample(self, sample_shape: tuple = ()) -> Tensor:
+        shape = self.extended(sample_shape)
+        above, below = (standard_gamma((0.5 * df).expand(shape)) / df for df in (self.df1, self.df2))
+        return above / below
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self.need(value)
+        a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
+        return ((a + b).lgamma() - a.lgamma() - b.lgamma() + a * ratio.log() + (a - 1) * value.log()
+                - (a + b) * (ratio * value).log1p())

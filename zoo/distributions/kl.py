@@ -3,8 +3,8 @@ import math
 from collections.abc import Callable
 
 from zoo.autograd.tensor import Tensor
-from zoo.distributions.composed import Independent, MultivariateNormal
-from zoo.distributions.continuous import EULER, Exponential, Gumbel, HalfNormal, Laplace, Normal, Uniform
+from zoo.distributions.composed import Independent, LowRankMultivariateNormal, MultivariateNormal
+from zoo.distributions.continuous import EULER, Cauchy, Exponential, Gumbel, HalfNormal, Laplace, Normal, Uniform
 from zoo.distributions.discrete import (
     Bernoulli,
     Binomial,
@@ -16,7 +16,7 @@ from zoo.distributions.discrete import (
 )
 from zoo.distributions.distribution import Distribution
 from zoo.distributions.gamma import Beta, Dirichlet, Gamma
-from zoo.distributions.transforms import TransformedDistribution
+from zoo.distributions.transformed import Pareto, TransformedDistribution
 from zoo.ops.face.linalg import solve
 
 TABLE: dict[tuple[type, type], Callable] = {}
@@ -77,6 +77,12 @@ def laplaces(p, q):
     """With r the ratio of the scales and d the distance: -log r + d / t + r exp(-d / s) - 1."""
     ratio, far = p.scale / q.scale, (p.loc - q.loc).abs()
     return -ratio.log() + far / q.scale + ratio * (-far / p.scale).exp() - 1
+
+
+@register_kl(Cauchy, Cauchy)
+def cauchys(p, q):
+    """log(((s + t)^2 + (m - n)^2) / (4 s t))."""
+    return ((p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2).log() - (4 * p.scale * q.scale).log()
 
 
 @register_kl(Gumbel, Gumbel)
@@ -183,6 +189,22 @@ def multivariate_normals(p, q):
     far = solve(q.lower, (q.loc - p.loc).unsqueeze(-1))
     return (q.half_log_det() - p.half_log_det()
             + 0.5 * ((spread**2).sum((-2, -1)) + (far**2).sum((-2, -1)) - p.event_shape[0]))
+
+
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+def low_rank_normals(p, q):
+    """By the whole covariances."""
+    return multivariate_normals(*(d.dense() if isinstance(d, LowRankMultivariateNormal) else d for d in (p, q)))
+
+
+@register_kl(Pareto, Pareto)
+def paretos(p, q):
+    """b log(s / t) - log r + r - 1, r the ratio b / a of the alphas; infinite if q does not cover p."""
+    ratio = q.alpha / p.alpha
+    found = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
+    return found.masked_fill(p.scale < q.scale, math.inf)
 
 
 @register_kl(Independent, Independent)

@@ -1,4 +1,4 @@
-"""Transforms, which are invertible functions with the log of their slope, and distributions seen through them.
+"""Transforms: invertible functions with the log of their slope, elementwise and of whole vectors.
 
 If y = f(x) then log p(y) = log p(x) - log |det df/dx|.
 """
@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from zoo.autograd.mode import no_grad
 from zoo.autograd.tensor import Tensor
 from zoo.distributions import constraints
 from zoo.distributions.constraints import Constraint
-from zoo.distributions.continuous import Normal
 from zoo.distributions.discrete import log1pexp
-from zoo.distributions.distribution import Distribution, broadcast_all
+from zoo.distributions.distribution import broadcast_all
+from zoo.ops.face.join import cat
 from zoo.ops.limits import finfo
 
 
@@ -51,6 +50,14 @@ class Transform:
         """log |dy/dx|."""
         raise NotImplementedError(f"{type(self).__name__}: has no log_abs_det_jacobian")
 
+    def forward_shape(self, shape: tuple) -> tuple:
+        """The shape of f(x) for x of this shape."""
+        return tuple(shape)
+
+    def inverse_shape(self, shape: tuple) -> tuple:
+        """The shape of x for f(x) of this shape."""
+        return tuple(shape)
+
     def __repr__(self):
         return f"{type(self).__name__}()"
 
@@ -72,6 +79,12 @@ class Inverse(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -self.transform.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape: tuple) -> tuple:
+        return self.transform.inverse_shape(shape)
+
+    def inverse_shape(self, shape: tuple) -> tuple:
+        return self.transform.forward_shape(shape)
 
     def __repr__(self):
         return f"{self.transform}.inv"
@@ -128,6 +141,63 @@ class AffineTransform(Transform):
         return f"AffineTransform(loc={self.loc}, scale={self.scale})"
 
 
+class PowerTransform(Transform):
+    """y = x^exponent, of positive numbers.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.distributions.transforms import PowerTransform
+        >>> PowerTransform(2.0).inv(zoo.tensor(9.0))
+        tensor(3.)
+    """
+
+    domain = codomain = constraints.positive
+
+    def __init__(self, exponent: Any):
+        (self.exponent,) = broadcast_all(exponent)
+
+    sign = property(lambda self: self.exponent.sign())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x**self.exponent
+
+    def inverse(self, y: Tensor) -> Tensor:
+        return y ** (1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return (self.exponent * y / x).abs().log()
+
+    def __repr__(self):
+        return f"PowerTransform(exponent={self.exponent})"
+
+
+class AbsTransform(Transform):
+    """y = |x|; `inv` gives the positive one of the two."""
+
+    codomain = constraints.positive
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.abs()
+
+    def inverse(self, y: Tensor) -> Tensor:
+        return y
+
+
+class SoftplusTransform(Transform):
+    """y = log(1 + exp(x))."""
+
+    codomain = constraints.positive
+
+    def forward(self, x: Tensor) -> Tensor:
+        return log1pexp(x)
+
+    def inverse(self, y: Tensor) -> Tensor:
+        return y + (-(-y).expm1()).log()
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -log1pexp(-x)
+
+
 class SigmoidTransform(Transform):
     """y = 1 / (1 + exp(-x))."""
 
@@ -161,15 +231,116 @@ class TanhTransform(Transform):
         return 2 * (math.log(2) - x - log1pexp(-2 * x))
 
 
+class SoftmaxTransform(Transform):
+    """y = exp(x) / sum exp(x) over the last dimension; `inv` gives log y, one of many x."""
+
+    domain, codomain = constraints.real_vector, constraints.simplex
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.softmax(-1)
+
+    def inverse(self, y: Tensor) -> Tensor:
+        return y.log()
+
+
+class StickBreakingTransform(Transform):
+    """K numbers to K + 1 shares of a stick: each breaks off a part of what is left, equal ones at x = 0.
+
+    Example:
+        >>> import zoo
+        >>> from zoo.distributions.transforms import StickBreakingTransform
+        >>> StickBreakingTransform()(zoo.zeros(3))
+        tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
+
+    domain, codomain = constraints.real_vector, constraints.simplex
+
+    def shift(self, x: Tensor) -> Tensor:
+        """Log of how many shares come after each: then x = 0 breaks off an equal part."""
+        return x.new_tensor(list(range(x.shape[-1], 0, -1))).log()
+
+    def forward(self, x: Tensor) -> Tensor:
+        part = (x - self.shift(x)).sigmoid()
+        one, left = part[..., :1] * 0 + 1, (1 - part).cumprod(-1)
+        return cat((part, one), -1) * cat((one, left), -1)
+
+    def inverse(self, y: Tensor) -> Tensor:
+        shares = y[..., :-1]
+        left = (1 - shares.cumsum(-1)).clamp(min=finfo(y.dtype).tiny)
+        return shares.log() - left.log() + self.shift(shares)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        z = x - self.shift(x)
+        return (y[..., :-1].log() - z - log1pexp(-z)).sum(-1)
+
+    def forward_shape(self, shape: tuple) -> tuple:
+        return *shape[:-1], shape[-1] + 1
+
+    def inverse_shape(self, shape: tuple) -> tuple:
+        return *shape[:-1], shape[-1] - 1
+
+
+class IndependentTransform(Transform):
+    """`base_transform`, of whose batch the last dimensions belong to the event."""
+
+    def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int):
+        self.base_transform, self.dims = base_transform, reinterpreted_batch_ndims
+        self.domain = constraints.independent(base_transform.domain, self.dims)
+        self.codomain = constraints.independent(base_transform.codomain, self.dims)
+
+    sign = property(lambda self: self.base_transform.sign)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.base_transform(x)
+
+    def inverse(self, y: Tensor) -> Tensor:
+        return self.base_transform.inverse(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return summed(self.base_transform.log_abs_det_jacobian(x, y), self.dims)
+
+    def __repr__(self):
+        return f"IndependentTransform({self.base_transform}, {self.dims})"
+
+
+class ReshapeTransform(Transform):
+    """An event of in_shape as one of out_shape.
+
+    Raises:
+        ValueError: shapes of different numbers of elements.
+    """
+
+    def __init__(self, in_shape: tuple, out_shape: tuple):
+        self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
+        if math.prod(self.in_shape) != math.prod(self.out_shape):
+            raise ValueError(f"ReshapeTransform: wants shapes of equal size, got {self.in_shape} and {self.out_shape}")
+        self.domain = constraints.independent(constraints.real, len(self.in_shape))
+        self.codomain = constraints.independent(constraints.real, len(self.out_shape))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.reshape(self.forward_shape(x.shape))
+
+    def inverse(self, y: Tensor) -> Tensor:
+        return y.reshape(self.inverse_shape(y.shape))
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.new_zeros(x.shape[:x.ndim - len(self.in_shape)])
+
+    def forward_shape(self, shape: tuple) -> tuple:
+        return *shape[:len(shape) - len(self.in_shape)], *self.out_shape
+
+    def inverse_shape(self, shape: tuple) -> tuple:
+        return *shape[:len(shape) - len(self.out_shape)], *self.in_shape
+
+
 class ComposeTransform(Transform):
     """One transform after the other, the first in the list first."""
 
     def __init__(self, parts: Sequence[Transform]):
         self.parts = list(parts)
         if self.parts:
-            self.domain, self.codomain = self.parts[0].domain, self.parts[-1].codomain
-
-    event_dim = property(lambda self: max((p.event_dim for p in self.parts), default=0))
+            self.domain = widened(self.parts[0].domain, [(p.codomain, p.domain) for p in reversed(self.parts)])
+            self.codomain = widened(self.parts[-1].codomain, [(p.domain, p.codomain) for p in self.parts])
 
     @property
     def sign(self):
@@ -186,105 +357,37 @@ class ComposeTransform(Transform):
         return y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        total = summed(x * 0, self.event_dim)
+        total, dims = None, self.domain.event_dim
         for part in self.parts:
             after = part(x)
-            total = total + summed(part.log_abs_det_jacobian(x, after), self.event_dim - part.event_dim)
-            x = after
-        return total
+            slope = summed(part.log_abs_det_jacobian(x, after), dims - part.domain.event_dim)
+            total = slope if total is None else total + slope
+            x, dims = after, dims + part.codomain.event_dim - part.domain.event_dim
+        return x * 0 if total is None else total
+
+    def forward_shape(self, shape: tuple) -> tuple:
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return tuple(shape)
+
+    def inverse_shape(self, shape: tuple) -> tuple:
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return tuple(shape)
 
     def __repr__(self):
         return f"ComposeTransform({self.parts})"
 
 
+def widened(outer: Constraint, steps: list[tuple[Constraint, Constraint]]) -> Constraint:
+    """`outer`, the last of a row of (from, to) sets, on events with as many dimensions as the row makes of them."""
+    dims = steps[0][0].event_dim
+    for before, after in steps:
+        dims = max(dims + after.event_dim - before.event_dim, after.event_dim)
+    more = dims - outer.event_dim
+    return constraints.independent(outer, more) if more > 0 else outer
+
+
 def summed(values: Tensor, dims: int) -> Tensor:
     """The sum over the last `dims` dimensions."""
     return values.flatten(-dims).sum(-1) if dims else values
-
-
-class TransformedDistribution(Distribution):
-    """The distribution of f(x), x drawn from `base_distribution` and f one transform or a list of them.
-
-    Example:
-        >>> import zoo
-        >>> from zoo.distributions import Normal, TransformedDistribution
-        >>> from zoo.distributions.transforms import TanhTransform
-        >>> squashed = TransformedDistribution(Normal(0.0, 1.0), TanhTransform())
-        >>> squashed.log_prob(zoo.tensor(0.0))
-        tensor(-0.9189)
-    """
-
-    def __init__(self, base_distribution: Distribution, transforms: Any, validate_args: bool | None = None):
-        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
-        if not all(isinstance(t, Transform) for t in self.transforms):
-            raise ValueError("TransformedDistribution: transforms must be a Transform or a list of them, "
-                             f"got {transforms}")
-        self.base_dist, self.all = base_distribution, ComposeTransform(self.transforms)
-        batch, event = base_distribution.batch_shape, base_distribution.event_shape
-        more = max(0, self.all.event_dim - len(event))
-        split = len(batch) - more
-        super().__init__(batch[:split], (*batch[split:], *event), validate_args)
-
-    has_rsample = property(lambda self: self.base_dist.has_rsample)
-    support = property(lambda self: self.transforms[-1].codomain if self.transforms else self.base_dist.support)
-
-    def expand(self, batch_shape: tuple, _instance: Any = None) -> "TransformedDistribution":
-        more = len(self.base_dist.batch_shape) - len(self.batch_shape)
-        wide = self.base_dist.expand((*batch_shape, *self.event_shape[:more]))
-        return TransformedDistribution(wide, self.transforms, validate_args=False)
-
-    def sample(self, sample_shape: tuple = ()) -> Tensor:
-        with no_grad():
-            return self.all(self.base_dist.sample(sample_shape))
-
-    def rsample(self, sample_shape: tuple = ()) -> Tensor:
-        return self.all(self.base_dist.rsample(sample_shape))
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self.need(value)
-        x = self.all.inverse(value)
-        event = len(self.event_shape)
-        slope = summed(self.all.log_abs_det_jacobian(x, value), event - self.all.event_dim)
-        inner = self.base_dist.log_prob(x)
-        return summed(inner, event - len(self.base_dist.event_shape)) - slope
-
-    def cdf(self, value: Tensor) -> Tensor:
-        self.need(value)
-        below, sign = self.base_dist.cdf(self.all.inverse(value)), self.all.sign
-        return sign * (below - 0.5) + 0.5
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return self.all(self.base_dist.icdf(self.all.sign * (value - 0.5) + 0.5))
-
-    def __repr__(self):
-        return f"TransformedDistribution({self.base_dist}, {self.transforms})"
-
-
-class LogNormal(TransformedDistribution):
-    """exp(x), x normal.
-
-    Args:
-        loc, scale: mean and standard deviation of the logarithm.
-
-    Example:
-        >>> from zoo.distributions import LogNormal
-        >>> LogNormal(0.0, 1.0).mean
-        tensor(1.6487)
-    """
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.positive
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(Normal(self.loc, self.scale, validate_args), ExpTransform(), validate_args)
-
-    mean = property(lambda self: (self.loc + self.scale**2 / 2).exp())
-    mode = property(lambda self: (self.loc - self.scale**2).exp())
-    variance = property(lambda self: (self.scale**2).expm1() * (2 * self.loc + self.scale**2).exp())
-
-    def expand(self, batch_shape: tuple, _instance: Any = None) -> "LogNormal":
-        return LogNormal(self.loc.expand(batch_shape), self.scale.expand(batch_shape), validate_args=False)
-
-    def entropy(self) -> Tensor:
-        return self.base_dist.entropy() + self.loc

@@ -37,7 +37,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         >>> layer = zoo.nn.AdaptiveLogSoftmaxWithLoss(8, 100, cutoffs=[10, 50])
         >>> output, loss = layer(zoo.randn(4, 8), zoo.tensor([0, 9, 10, 99]))
         >>> output.shape, layer.log_prob(zoo.randn(4, 8)).shape
-        (Size([4]), Size([4, 100]))
+        ((4,), (4, 100))
     """
 
     def __init__(self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0,

@@ -19,7 +19,7 @@ class FractionalMaxPool2d(Module):
     Example:
         >>> import zoo
         >>> zoo.nn.FractionalMaxPool2d(2, output_size=(3, 5))(zoo.rand(1, 2, 8, 8)).shape
-        Size([1, 2, 3, 5])
+        (1, 2, 3, 5)
     """
 
     dims = 2

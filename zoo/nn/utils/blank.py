@@ -16,7 +16,7 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
     Example:
         >>> import zoo
         >>> zoo.nn.utils.skip_init(zoo.nn.Linear, 5, 1).weight.shape
-        Size([1, 5])
+        (1, 5)
     """
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
         raise TypeError(f"skip_init: wants a subclass of Module, got {module_cls!r}")
