@@ -181,7 +181,7 @@ def rebuild(kind: type, array: np.ndarray, where: str, requires_grad: bool, stat
     out = wrap(put(array, device_class(where)))
     if kind is not Tensor:
         made = kind.__new__(kind)
-        for name in ("array", "requires_grad", "node", "grad", "clock", "hooks"):
+        for name in ("array", "requires_grad", "node", "_grad", "clock", "hooks"):
             setattr(made, name, getattr(out, name))
         out = made
     out.requires_grad = requires_grad

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from zoo.autograd.leaf_hooks import need_like
 from zoo.autograd.mode import ANOMALY, MODE, tick
 from zoo.autograd.saved import Variable, freed, overwritten, read, write_gpu_gradients, write_gradients
 from zoo.ops.create import full
@@ -222,6 +223,8 @@ def with_hooks(hooks, g, tensor, create_graph):
     for hook in sorted(hooks.values(), key=lambda h: h is hooks.get("retain")):      # retain_grad sees the last word
         new = hook(g if create_graph or type(g) is list else tensor(g))
         if new is not None:
+            if not isinstance(g, list):
+                need_like("register_hook: what a hook gives", new, g)
             g = new if create_graph or isinstance(g, list) else new.array
     return g
 

@@ -20,7 +20,10 @@ class Context:
         self.materialize = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keeps tensors; a later write to one in place is noticed."""
+        """Keeps tensors; a later write to one in place is noticed. Anything else but None is a TypeError."""
+        for x in tensors:
+            if x is not None and not isinstance(x, Tensor):
+                raise TypeError(f"save_for_backward: wants tensors or None, got {type(x).__name__}")
         self.tensors = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:

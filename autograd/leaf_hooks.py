@@ -2,7 +2,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from zoo.ops.errors import GradError
+from zoo.ops.device import device_of
+from zoo.ops.errors import DtypeError, GradError, ShapeError
 
 
 class AfterGrad:
@@ -51,3 +52,24 @@ def view_requires_grad(view: Any, value: bool) -> None:
     view._requires_grad = value
     if value and view._node is None and not view.base.requires_grad:
         view.base, view.trail = view, None
+
+
+def set_grad(tensor: Any, grad: Any) -> None:
+    """`tensor.grad = grad`: None, or another tensor of the same shape, dtype and device."""
+    if grad is not None:
+        need_like("grad", grad, tensor)
+        if grad is tensor:
+            raise GradError("grad: a tensor cannot be its own gradient")
+        if device_of(grad.array) != device_of(tensor.array):
+            raise GradError(f"grad: wants a tensor on {device_of(tensor.array)}, got one on {device_of(grad.array)}")
+    tensor._grad = grad
+
+
+def need_like(what: str, grad: Any, like: Any) -> None:
+    """Raises if `grad` is no tensor of the shape and dtype of `like`."""
+    if not hasattr(grad, "requires_grad"):
+        raise TypeError(f"{what}: wants a Tensor or None, got {type(grad).__name__}")
+    if grad.shape != like.shape:
+        raise ShapeError(f"{what}: wants a gradient of shape {like.shape}, got {grad.shape}")
+    if grad.dtype != like.dtype:
+        raise DtypeError(f"{what}: wants a gradient of dtype {like.dtype}, got {grad.dtype}")

@@ -90,11 +90,23 @@ BRANCH = """if wanted == {wanted}:
         """
 NEW = """out = new_tensor(Tensor)
     out.array = y
-    out.grad = out.hooks = None
+    out._grad = out.hooks = None
     out.clock = [0]"""
 NEW_VIEW = (
     """out = view_of({first}, y, op, ({rest})) if type({first}) in TENSORS and shares({first}_, y) else wrap(y)"""
 )
+
+
+def shares(x, y) -> bool:
+    """Is y a view of x's memory?"""
+    if type(y) is np.ndarray:
+        base = y.base
+        if base is None:
+            return y is x
+        if base is x or base is x.base or y is x:
+            return True
+        return np.may_share_memory(x, y)                 # as_strided's base is a dummy
+    return y.owner is x.owner
 
 
 def several(form: str, names: tuple) -> str:

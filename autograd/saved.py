@@ -45,7 +45,7 @@ LETTING_GO = """
 
 class Variable(Attached):
     """What the engine sees of a Tensor."""
-    __slots__ = ("array", "requires_grad", "node", "grad", "clock", "hooks", "turned", "__weakref__")
+    __slots__ = ("array", "requires_grad", "node", "_grad", "clock", "hooks", "turned", "__weakref__")
 
     shape = property(lambda self: self.array.shape)
     dtype = property(lambda self: self.array.dtype)

@@ -2,21 +2,23 @@
 import functools
 import itertools
 import weakref
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from zoo.autograd.autocast import autocasting
 from zoo.autograd.engine import ForeignNode, Node, Variable, pick, run
-from zoo.autograd.leaf_hooks import run_after, view_requires_grad
+from zoo.autograd.leaf_hooks import run_after, set_grad, view_requires_grad
 from zoo.autograd.mode import MODE, WATCHED, tick
+from zoo.autograd.record import shares
 from zoo.autograd.record import write as write_text
 from zoo.autograd.watch import mark
 from zoo.ops import create
 from zoo.ops.cuda.driver import state as cuda
 from zoo.ops.device import device_of
 from zoo.ops.dtypes import COMPLEX, FLOATS, INEXACT, default_dtype
-from zoo.ops.errors import DimError, DtypeError, GradError, ShapeError
+from zoo.ops.errors import ArgumentError, DimError, DtypeError, GradError, ShapeError
 from zoo.ops.op import PLAIN, Op
 from zoo.ops.views import joined, replay
 
@@ -57,7 +59,7 @@ class Tensor(Variable):
             data = np.asarray(data)
             data = data if data.dtype in INEXACT else data.astype(default_dtype())
             data = data.astype(default_dtype(), copy=False) if data.dtype in FLOATS else data
-        self.array, self.node, self.grad, self.clock, self.hooks = data, None, None, [0], None
+        self.array, self.node, self._grad, self.clock, self.hooks = data, None, None, [0], None
         self.requires_grad = False
         if requires_grad:
             self.requires_grad_()
@@ -75,6 +77,7 @@ class Tensor(Variable):
         return autocasting(op, written_out(op))
 
     # --- the graph -------------------------------------------------------------------------------------------
+    grad = property(attrgetter("_grad"), set_grad, lambda self: set_grad(self, None))
     is_leaf = property(lambda self: self.node is None)
     grad_fn = property(lambda self: self.node)
     _version = property(lambda self: self.clock[0])
@@ -262,32 +265,20 @@ def wrap(array, node=None) -> Tensor:
     """A Tensor around a raw array; no checks, no copy."""
     out = new_tensor(Tensor)
     out.array, out.node, out.requires_grad = array, node, node is not None
-    out.grad = out.hooks = None
+    out._grad = out.hooks = None
     out.clock = [0]
     return out
 
 
 def view_of(source: Tensor, y, op: Op, args: tuple) -> View:
     out = new_tensor(View)
-    out.array, out.grad, out.hooks, out.clock, out._node, out._requires_grad = y, None, None, source.clock, None, False
+    out.array, out._grad, out.hooks, out.clock, out._node, out._requires_grad = y, None, None, source.clock, None, False
     if type(source) is View:
         out.base, out.trail = source.base, (source.trail, op, args)
     else:
         out.base, out.trail = source, (None, op, args)
     out.seen, out.made_without_grad = source.clock[0], not MODE.grad
     return out
-
-
-def shares(x, y) -> bool:
-    """Is y a view of x's memory?"""
-    if type(y) is np.ndarray:
-        base = y.base
-        if base is None:
-            return y is x
-        if base is x or base is x.base or y is x:
-            return True
-        return np.may_share_memory(x, y)                 # as_strided's base is a dummy
-    return y.owner is x.owner
 
 
 # --- running an op ---------------------------------------------------------------------------------------------------
@@ -412,6 +403,8 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         raise GradError(f"backward: wants a gradient per tensor, got {len(tensors)} tensors and {len(grads)} gradients")
     wanted, holders = None, {}
     if inputs is not None:
+        if not listed(inputs) or not all(x.requires_grad for x in listed(inputs)):
+            raise GradError("backward: inputs wants at least one tensor, all of which require a gradient")
         wanted = {x.node or x for x in listed(inputs)}
         holders = {x.node: x for x in listed(inputs) if x.node}
     roots, begin = roots_of("backward", tensors, grads, create_graph)
@@ -469,6 +462,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     """
     outputs, inputs = listed(outputs), listed(inputs)
     grads = [None] * len(outputs) if grad_outputs is None else listed(grad_outputs)
+    if materialize_grads and allow_unused is False:
+        raise ArgumentError("grad: materialize_grads wants allow_unused True or left out")
     if is_grads_batched:
         raise NotImplementedError("grad: is_grads_batched is not built; call grad once per vector")
     if len(grads) != len(outputs):

@@ -35,3 +35,36 @@ def test_a_value_that_does_not_fit_a_place_given_by_a_tensor():
     for write in (lambda: x.__setitem__(zoo.tensor(0), values), lambda: x.index_put((zoo.tensor(-1),), values)):
         with pytest.raises(RuntimeError, match="expand"):
             write()
+
+
+def test_a_gradient_set_by_hand_is_like_its_tensor():
+    x = zoo.ones(2, requires_grad=True)
+    for wrong in (zoo.ones(3), zoo.ones(2, dtype=zoo.float64), x):
+        with pytest.raises(RuntimeError, match="grad"):
+            x.grad = wrong
+    for wrong in (5, [1.0, 2.0]):
+        with pytest.raises(TypeError, match="grad"):
+            x.grad = wrong
+    x.grad = own = zoo.ones(2)
+    (x * 3).sum().backward()
+    assert x.grad is own and own.tolist() == [4.0, 4.0]
+    del x.grad
+    assert x.grad is None
+
+
+@pytest.mark.parametrize("change, error", [
+    (lambda g: 5, TypeError), (lambda g: g[:1], RuntimeError), (lambda g: g.double(), RuntimeError)])
+def test_what_a_hook_gives_is_like_the_gradient(change, error):
+    x = zoo.ones(2, requires_grad=True)
+    x.register_hook(change)
+    with pytest.raises(error, match="register_hook"):
+        (x * 2).sum().backward()
+
+
+def test_inputs_of_a_backward_pass():
+    x, y = zoo.ones(1, requires_grad=True), zoo.ones(1)
+    for inputs in ([], [y], [x, y]):
+        with pytest.raises(RuntimeError, match="inputs"):
+            (x * 2).backward(inputs=inputs)
+    with pytest.raises(ValueError, match="materialize_grads"):
+        zoo.autograd.grad(x * 2, x, materialize_grads=True, allow_unused=False)
