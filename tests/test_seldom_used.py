@@ -87,6 +87,20 @@ def test_names_of_norms():
         zoo.norm(X, "two")
 
 
+@pytest.mark.parametrize("length", [100, 1000, 4099])
+def test_long_running_products(length, rng):
+    """In blocks where no compiler is: as in a row, also behind a 0, and where a block alone leaves float64."""
+    x = rng.uniform(0.9, 1.1, (5, length)).astype(np.float32)
+    x[1, length // 2] = 0
+    x[2, length // 2:] = 1e38
+    x[3, 0], x[3, length // 2:] = 0, 1e38
+    x[4] = rng.choice([-1, 1], length)
+    with np.errstate(over="ignore"):
+        wanted = np.multiply.accumulate(x, axis=1, dtype=np.float64).astype(np.float32)
+    np.testing.assert_allclose(zoo.from_numpy(x).cumprod(1).numpy(), wanted, rtol=1e-6)
+    np.testing.assert_allclose(zoo.from_numpy(x.T).cumprod(0).numpy(), wanted.T, rtol=1e-6)
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("size", [(7, 5), (3, 30), (24, 18)])
 def test_antialias_is_pillows_filter(mode, size, rng):
@@ -297,6 +311,7 @@ def test_constants_that_scripts_ask_for():
     assert not zoo.jit.is_scripting() and not zoo.jit.is_tracing()
     assert zoo.backends.cuda.is_built() and not zoo.backends.mps.is_built()
     assert zoo.amp.GradScaler(enabled=False).is_enabled() is False
+    assert isinstance(X, zoo.FloatTensor) and not isinstance(X, zoo.LongTensor)
     size = pickle.loads(pickle.dumps(X.shape))
     assert size == X.shape and type(size) is type(X.shape)
 
