@@ -87,6 +87,15 @@ def test_default_device():
     with zoo.device("cuda"):
         assert zoo.zeros(2).is_cuda and zoo.rand(2).is_cuda
     assert not zoo.zeros(2).is_cuda
+    zoo.set_default_device("cuda")
+    try:
+        assert zoo.zeros(2).is_cuda
+        with zoo.device("cpu"):
+            assert not zoo.zeros(2).is_cuda
+        assert zoo.zeros(2).is_cuda
+    finally:
+        zoo.set_default_device(None)
+    assert not zoo.zeros(2).is_cuda
 
 
 def test_copies_between_devices_keep_the_order_in_memory():
