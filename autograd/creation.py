@@ -142,7 +142,16 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 
 def from_dlpack(source: Any) -> Tensor:
-    """A tensor on the memory of any object with `__dlpack__`, without a copy."""
+    """A tensor on the memory of any object with `__dlpack__`, without a copy.
+
+    Raises:
+        TypeError: an object without it.
+
+    Example:
+        >>> import numpy as np, zoo
+        >>> zoo.from_dlpack(np.arange(3))
+        tensor([0, 1, 2])
+    """
     if not hasattr(source, "__dlpack__"):
         raise TypeError(f"from_dlpack: source: wants an object with __dlpack__, got {type(source).__name__}")
     if hasattr(source, "__dlpack_device__") and int(source.__dlpack_device__()[0]) not in (1, 3):
