@@ -49,10 +49,7 @@ def converted(x: Any, lower: bool) -> Any:
         return x
     if not (lower and x.requires_grad and x.is_leaf and MODE.casts is not None):
         return cast(x, target)
-    key = id(x), target, MODE.grad                              # a weight is cast once, however often it is used
-    if key not in MODE.casts or MODE.casts[key][1] != x.clock[0]:
-        MODE.casts[key] = x, x.clock[0], cast(x, target)
-    return MODE.casts[key][2]
+    return MODE.casts.of(x, target)
 
 
 class autocast:  # noqa: N801
@@ -83,15 +80,18 @@ class autocast:  # noqa: N801
         self.enabled, self.cache = enabled, cache_enabled is not False
 
     def __enter__(self) -> "autocast":
+        from zoo.autograd.casts import Casts
         if not USED:
             USED.append(True)
             again()
         self.outer = MODE.autocast, MODE.casts
         MODE.autocast = {**(MODE.autocast or {}), self.device: self.dtype if self.enabled else None}
-        MODE.casts = (MODE.casts or {}) if self.cache else None
+        MODE.casts = (MODE.casts or Casts()) if self.cache else None
         return self
 
     def __exit__(self, *_):
+        if MODE.casts is not None and MODE.casts is not self.outer[1]:
+            MODE.casts.close()
         MODE.autocast, MODE.casts = self.outer
 
     def __call__(self, function):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy import ndarray
 
+from zoo.autograd.late import Late
 from zoo.autograd.leaf_hooks import need_like
 from zoo.autograd.mode import ANOMALY, MODE, tick
 from zoo.autograd.saved import Variable, freed, overwritten, read, write_gpu_gradients, write_gradients
@@ -110,6 +111,7 @@ def run(roots, grads, *, retain_graph=False, create_graph=False, tensor, wanted=
 def walk(roots, grads, found: dict, retain_graph, create_graph, tensor, wanted, beyond) -> dict:
     """Through all nodes that matter; puts what arrives at wanted nodes into `found`, gives what arrives at leaves."""
     pending: dict[Any, Any] = {}
+    late = Late(pending)
     heap: list = []
     alone = None                        # a node that waits outside the heap: most often it is the only one
     waiting: Any = zip(roots, grads, strict=True)
@@ -122,7 +124,7 @@ def walk(roots, grads, found: dict, retain_graph, create_graph, tensor, wanted, 
             if g.shape != target.shape:
                 g = sum_to(g, target.shape)
             if g.dtype is not target.dtype and g.dtype != target.dtype:
-                g = cast(g, target.dtype)
+                g = late.bring(edge, g, target.dtype)
             if edge in pending:
                 if type(g) is ndarray and g.ndim:
                     pending[edge] = pending[edge] + g
@@ -165,13 +167,15 @@ def walk(roots, grads, found: dict, retain_graph, create_graph, tensor, wanted, 
             waiting = zip(node.edges, node.gradients(gs, create_graph, tensor, retain_graph))  # noqa: B905
         if ANOMALY:
             waiting = tuple(checked(node, waiting))
-    return pending
+    return late.settle()
 
 
 def summed(edge: Any, before: Any, g: Any, wanted: set | None) -> Any:
     """What has arrived at an edge and what arrives now: the sum, or both, where nobody but the derivative reads it."""
     if type(before) is Both:
         before = add(*before)
+    if before.dtype != g.dtype:         # it came first to a leaf, and waits to be cast
+        before = cast(before, g.dtype)
     own = type(edge) is ForeignNode and edge.plan.op.adds and not edge.hooks and (wanted is None or edge not in wanted)
     return Both(before, g) if own and type(before) is type(g) is DeviceArray else add(before, g)
 

@@ -17,7 +17,7 @@ class Mode(threading.local):
     recording = True                    # is set through `grad`
     inference = False
     autocast: "dict | None" = None      # device type -> dtype of its matrix products, inside `autocast`
-    casts: "dict | None" = None         # weights that were cast already
+    casts: Any = None                   # the weights that the block around has cast (casts.Casts)
     packing: tuple = ()                 # (pack, unpack) of the saved_tensors_hooks around, the innermost last
 
     @property

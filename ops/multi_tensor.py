@@ -120,6 +120,15 @@ def average(arrays: Sequence[Any], others: Sequence[Any], weight: Any) -> None:
     in_pieces(work, list(zip(arrays, others, strict=True)))
 
 
+def cast_all(arrays: Sequence[Any], dtype: Any) -> list[Any]:
+    """Each array in another dtype, in memory of its own where it lies as the array does.
+
+    Args:
+        arrays: floating, at least one, on one device. dtype: floating.
+    """
+    return [a.astype(dtype) for a in arrays]
+
+
 def zero(arrays: Sequence[Any]) -> None:
     """x = 0 for each array, in place."""
     for a in arrays:

@@ -19,7 +19,8 @@ from zoo.ops.cuda import DeviceArray
 from zoo.ops.cuda.driver import state
 from zoo.ops.dtypes import float32, float64, join
 from zoo.ops.multi_tensor import DTYPES
-from zoo.ops.pointwise_gpu import contiguous_copy, copy_into, is_dense
+from zoo.ops.op import OPS
+from zoo.ops.pointwise_gpu import contiguous_copy, convert, copy_into, is_dense
 
 BLOCK = 1024            # elements of a program: two accesses of 16 bytes for each of 128 threads in float32
 LONG = 8 * BLOCK        # of one that adds up: 8 times fewer parts for the one program that ends the sum
@@ -218,6 +219,49 @@ def average(arrays, others, weight) -> None:
 
 def zero(arrays) -> None:
     _apply(zeroed, arrays)
+
+
+# -- casts
+
+@triton.jit
+def cast_chunk(table, count, k, i, mask, S: tl.constexpr, T: tl.constexpr, D: tl.constexpr, ALIGN: tl.constexpr):
+    x = tl.load(address(table, 0, count, k, S, ALIGN) + i, mask=mask)
+    tl.store(address(table, 1, count, k, D, ALIGN) + i, convert(convert(x, T), D), mask=mask)
+
+
+@triton.jit(do_not_specialize=["count"])
+def cast_kernel(table, chunks, count, S: tl.constexpr, T: tl.constexpr, D: tl.constexpr, ALIGN: tl.constexpr,
+                BLOCK: tl.constexpr):
+    """y = x, stored as D.
+
+    table: int64 [3, count], the addresses of x, those of y, and the sizes. chunks: int64 [programs, 2], the array and
+    the chunk of each program. S: what x is stored as, T: half types pass through it. Grid: (programs,).
+    """
+    k = tl.load(chunks + 2 * tl.program_id(0))
+    base = tl.load(chunks + 2 * tl.program_id(0) + 1) * BLOCK
+    size = tl.load(table + 2 * count + k)
+    i = base + tl.arange(0, BLOCK)
+    if base + BLOCK <= size:
+        cast_chunk(table, count, k, i, None, S, T, D, ALIGN)
+    else:
+        cast_chunk(table, count, k, i, i < size, S, T, D, ALIGN)
+
+
+def cast_all(arrays, dtype) -> list[DeviceArray]:
+    if len(arrays) == 1:                    # needs no table
+        return [OPS["cast"](arrays[0], dtype)]
+    made = [cuda.empty((a.size,), dtype, a.device) for a in arrays]
+    for source, members in _by_dtype(arrays).items():
+        rows = []
+        for n in members:
+            x = arrays[n] if is_dense(arrays[n]) else contiguous_copy(arrays[n])
+            made[n] = made[n].view(x.shape, x.strides)
+            rows.append((x, made[n]))
+        table, chunks, aligned = tables(rows, BLOCK)
+        cuda.launch(cast_kernel, (chunks.shape[0],), table, chunks, len(rows), S=TYPES[source],
+                    T=tl.float64 if source == float64 else tl.float32, D=TYPES[dtype],
+                    ALIGN=16 if aligned else min(source.itemsize, dtype.itemsize), BLOCK=BLOCK, num_warps=4)
+    return [y if y.shape == a.shape else y.view(a.shape, a.strides) for y, a in zip(made, arrays, strict=True)]
 
 
 # -- norms

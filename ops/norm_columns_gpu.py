@@ -3,6 +3,11 @@
 Every access is 16 bytes wide: Triton knows of an integer only "divisible by 16 or not", so the number of channels comes
 divided by a known power of two, DIV, and masks of whole rows or of whole groups of DIV columns do not split an access.
 Two passes forward, two backward, and between them a small kernel that adds up parts of the rows in a fixed order.
+
+The moments are a pass of their own, and no stage of the convolution in front. In a step of ResNet-50 (batch 256, bf16,
+H200) that pass reads 5.7 GB, 1.3 ms; as a stage, the sums of a tile over its rows took 113-714 shuffles and 960-4,264
+more instructions a thread (sm_90, Triton 3.6, counted in SASS), 2.9 ms of the multiprocessors' issue slots, and a
+second program's registers, or spilled.
 """
 from typing import NamedTuple
 

@@ -37,12 +37,12 @@ def test_a_bottleneck_in_training_launches_what_it_has_to(count):
     assert {k: n for k, n in backward.items() if k in norms} == norms
     # of pointwise kernels: the sum of both gradients of x, and casts to the parameters' dtype; nothing is laid out anew
     assert backward["flat add"] == 1 and set(backward) - set(norms) <= {
-        "flat add", "flat identity", "gemm", "gemm_tma", "gemm_stream", "dgrad", "wgrad", "add_parts"}
+        "flat add", "cast_kernel", "gemm", "gemm_tma", "gemm_stream", "dgrad", "wgrad", "add_parts"}
 
 
 def test_a_step_keeps_no_more_than_torch(count):
     """ResNet-50 at the batch of the benchmark: launches, bytes and the peak of memory do not grow."""
     report = count.report_of("resnet50", 256, 224)
-    assert report["launches"] <= 725 and report["bytes"] <= 93.7e9
+    assert report["launches"] <= 610 and report["bytes"] <= 93.7e9
     assert report["memory"]["peak"] <= report["memory"]["kept by torch after forward"]
     assert report["bytes"] >= sum(report["least bytes"].values())

@@ -4,9 +4,10 @@
 
 Nothing is measured: the step runs through the interpreter's launcher with neither kernels nor memory
 (ops/cuda/record.py), and every launch tells its arguments. Bytes are those of the arrays named, each once a launch:
-what a kernel moves if second reads of a tile hit the cache. Arrays behind a table of addresses (the optimizer's) are
-not seen. Beside them stand the least bytes of such a step, and the memory that torch's eager step keeps at the end of
-its forward pass (autocast, channels_last): a bound from below for its peak.
+what a kernel moves if second reads of a tile hit the cache. Arrays behind a table of addresses (the optimizer's, and
+weights and gradients that are cast together) are not seen. Beside them stand the least bytes of such a step, and the
+memory that torch's eager step keeps at the end of its forward pass (autocast, channels_last): a bound from below for
+its peak.
 """
 import argparse
 import datetime
