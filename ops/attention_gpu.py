@@ -247,7 +247,7 @@ class Sizes(NamedTuple):
     V: int
 
 
-def _sizes(query: DeviceArray, value: DeviceArray) -> Sizes:
+def sizes_of(query: DeviceArray, value: DeviceArray) -> Sizes:
     b, h, length, width = query.shape
     return Sizes(b * h, h // max(value.shape[1], 1), length, value.shape[2], width, value.shape[3])
 
@@ -257,9 +257,9 @@ def _kind_of(dtype) -> str:
     return "ieee" if kind == "tf32x3" else kind             # three products of every tile would not fit the registers
 
 
-def _config_of(op: str, query: DeviceArray, bias, sizes: Sizes, p: float) -> Config:
+def config_of(op: str, query: DeviceArray, bias, sizes: Sizes, causal: bool, p: float) -> Config:
     """The tile that the table of configs has for one of the kernels."""
-    tags = () if p or bias is not None else ("plain",)
+    tags = ["causal"] * bool(causal) + ["plain"] * (not p and bias is None)
     widest = max(16, power_of_two(max(sizes.E, sizes.V)))
     return gpu_configs.choose(op, _kind_of(query.dtype), sizes.L, sizes.S, widest, sizes.heads, tags)
 
@@ -269,65 +269,83 @@ def _fits(sizes: Sizes, *configs: Config) -> bool:
     return max(sizes.E, sizes.V) <= WIDEST and all(config.kernel != "composed" for config in configs)
 
 
-def _tile_of(config: Config) -> dict:
-    return dict(BM=config.BM, BN=config.BN, num_warps=config.num_warps, num_stages=config.num_stages,
-                maxnreg=config.registers or None)
+class Call(NamedTuple):
+    """What the three kernels share: query, key, value, bias as they lie in memory, numbers and constants."""
+    arrays: tuple
+    sizes: Sizes
+    numbers: tuple
+    constants: dict
 
 
-def _common(query, bias, sizes: Sizes, causal, scale, p, seed, offset) -> tuple[tuple, dict]:
-    """The arguments and constants that all kernels share, after the arrays."""
+def call_of(query, key, value, bias, sizes: Sizes, causal, scale, p, drawn: tuple) -> Call:
+    """drawn: state, seed and offset of dropout's mask, as cuda.random_state gives them."""
     be, bv = (max(16, power_of_two(n)) for n in (sizes.E, sizes.V))
     div = divisor(16 // query.itemsize, sizes.E, sizes.V)
     strides = (0,) * 4 if bias is None else tuple(
         0 if n == 1 else stride for n, stride in zip(bias.shape, bias.strides, strict=True))
-    drawn = cuda.random_state(seed, offset) if p else (None, 0, 0)
     numbers = (sizes.L, sizes.S, sizes.E // div, sizes.V // div, query.shape[1], sizes.shared, strides, float(scale),
                *drawn, threshold(p), float(scale_of(p)))
     precision = "tf32" if _kind_of(query.dtype) == "tf32" else "ieee"
-    return numbers, dict(CAUSAL=bool(causal), DROP=p > 0, FOURS=p > 0 and sizes.S % 4 == 0, DIV=div,
-                         WIDE=wide_of(query.dtype), PRECISION=precision, BE=be, BV=bv)
+    constants = dict(CAUSAL=bool(causal), DROP=p > 0, FOURS=p > 0 and sizes.S % 4 == 0, DIV=div,
+                     WIDE=wide_of(query.dtype), PRECISION=precision, BE=be, BV=bv)
+    return Call((*map(dense, (query, key, value)), bias), sizes, numbers, constants)
+
+
+def _drawn(p: float, seed: int, offset: int) -> tuple:
+    return cuda.random_state(seed, offset) if p else (None, 0, 0)
+
+
+def launch_tiles(kernel, call: Call, config: Config, *arrays):
+    """One of the three: a program for every tile of rows, or of keys, of every head."""
+    by_keys = kernel is grad_key_value
+    tiles = -(-call.sizes.S // config.BN) if by_keys else -(-call.sizes.L // config.BM)
+    cuda.launch(kernel, (call.sizes.heads * tiles,), *call.arrays, *arrays, *call.numbers, **call.constants,
+                BM=config.BM, BN=config.BN, num_warps=config.num_warps, num_stages=config.num_stages,
+                maxnreg=config.registers or None)
+
+
+def products_of_rows(call: Call, dy: DeviceArray, y: DeviceArray, lse: DeviceArray) -> DeviceArray:
+    """The sums along the rows of dy * y, as lse lies."""
+    means = cuda.empty(lse.shape, lse.dtype, y.device)
+    cuda.launch(row_products, (-(-lse.size // 16),), dy, y, means, lse.size, call.sizes.V, BM=16,
+                BV=call.constants["BV"])
+    return means
 
 
 @cuda.remembered
 def attention(query, key, value, bias, causal, scale, p, seed, offset):
     specs = contract.attention.check(query, key, value, bias, causal, scale, p, seed, offset)
-    sizes = _sizes(query, value)
-    config = _config_of("attend", query, bias, sizes, p)
+    sizes = sizes_of(query, value)
+    config = config_of("attend", query, bias, sizes, causal, p)
     if not _fits(sizes, config):
         return contract.attention.decompose(query, key, value, bias, causal, scale, p, seed, offset)
     y, lse = (cuda.empty(s.shape, s.dtype, query.device) for s in specs)
     if lse.size:
-        q, k, v = map(dense, (query, key, value))
-        numbers, constants = _common(q, bias, sizes, causal, scale, p, seed, offset)
-        cuda.launch(attend, (sizes.heads * -(-sizes.L // config.BM),), q, k, v, bias, y, lse, *numbers, **constants,
-                    **_tile_of(config))
+        call = call_of(query, key, value, bias, sizes, causal, scale, p, _drawn(p, seed, offset))
+        launch_tiles(attend, call, config, y, lse)
     return y, lse
 
 
 @cuda.remembered
 def attention_grad(dy, query, key, value, bias, y, lse, causal, scale, p, seed, offset, want_bias):
-    sizes = _sizes(query, value)
-    rows, columns = (_config_of(op, query, bias, sizes, p) for op in ("grad_query", "grad_key_value"))
+    sizes = sizes_of(query, value)
+    rows, columns = (config_of(op, query, bias, sizes, causal, p) for op in ("grad_query", "grad_key_value"))
     if not _fits(sizes, rows, columns) or not (sizes.heads and sizes.L and sizes.S):
         return contract.attention_grad.decompose(dy, query, key, value, bias, y, lse, causal, scale, p, seed, offset,
                                                  want_bias)
-    g, q, k, v, y, lse = map(dense, (dy, query, key, value, y, lse))
     # Of heads that share keys each writes its own gradients, which are then summed: a loop over them in the kernel
     # spilled registers in its float32 tiles.
-    dq, dk, dv = (cuda.empty((*query.shape[:2], *x.shape[2:]), x.dtype, x.device) for x in (q, k, v))
+    dq, dk, dv = (cuda.empty((*query.shape[:2], *x.shape[2:]), x.dtype, x.device) for x in (query, key, value))
     dscores = None
     if want_bias:
-        dscores = cuda.empty((*query.shape[:3], sizes.S), lse.dtype, q.device)
+        dscores = cuda.empty((*query.shape[:3], sizes.S), lse.dtype, query.device)
         if causal:
             cuda.fill_bytes(dscores)                        # tiles that nobody sees are not visited
-    numbers, constants = _common(q, bias, sizes, causal, scale, p, seed, offset)
-    means = cuda.empty(lse.shape, lse.dtype, q.device)
-    cuda.launch(row_products, (-(-lse.size // 16),), g, y, means, lse.size, sizes.V, BM=16, BV=constants["BV"])
-    known = q, k, v, bias, lse, g, means
-    cuda.launch(grad_query, (sizes.heads * -(-sizes.L // rows.BM),), *known, dq, dscores, *numbers, **constants,
-                **_tile_of(rows))
-    cuda.launch(grad_key_value, (sizes.heads * -(-sizes.S // columns.BN),), *known, dk, dv, *numbers,
-                **constants, **_tile_of(columns))
-    dbias = cuda.empty((0,), q.dtype, q.device) if dscores is None else contract.cast(
-        contract.sum_to(dscores, tuple(bias.shape)), q.dtype)
+    g, y, lse = map(dense, (dy, y, lse))
+    call = call_of(query, key, value, bias, sizes, causal, scale, p, _drawn(p, seed, offset))
+    means = products_of_rows(call, g, y, lse)
+    launch_tiles(grad_query, call, rows, lse, g, means, dq, dscores)
+    launch_tiles(grad_key_value, call, columns, lse, g, means, dk, dv)
+    dbias = cuda.empty((0,), query.dtype, query.device) if dscores is None else contract.cast(
+        contract.sum_to(dscores, tuple(bias.shape)), query.dtype)
     return dq, *(contract.sum_of_shared(d, key.shape[1]) for d in (dk, dv)), dbias

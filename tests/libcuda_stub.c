@@ -82,7 +82,7 @@ CUresult cuGetErrorString(CUresult e, const char **s) {
 CUresult cuGetErrorName(CUresult e, const char **s) { return cuGetErrorString(e, s); }
 
 // Modules and launches
-typedef struct { int registers, shared, dynamic; } Kernel;  // shared: static bytes; dynamic: what it was given leave for
+typedef struct { int registers, stack, shared, dynamic; } Kernel;  // shared: static bytes; dynamic: what it may have
 static void describe(Kernel *k, const char *image) {  // from the one kernel of a cubin
   const Elf64_Ehdr *elf = (const Elf64_Ehdr *)image;
   const Elf64_Shdr *sections = (const Elf64_Shdr *)(image + elf->e_shoff);
@@ -92,8 +92,10 @@ static void describe(Kernel *k, const char *image) {  // from the one kernel of 
     const unsigned char *at = (const unsigned char *)image + s->sh_offset, *end = at + s->sh_size;
     if (!strncmp(names + s->sh_name, ".nv.shared.", 11)) k->shared += s->sh_size;
     if (strcmp(names + s->sh_name, ".nv.info")) continue;
-    for (; at < end; at += 4 + (at[0] == 4 ? *(unsigned short *)(at + 2) : 0))  // form, attribute, size or value
-      if (at[0] == 4 && at[1] == 0x2f) k->registers = *(int *)(at + 8);         // EIATTR_REGCOUNT: symbol, registers
+    for (; at < end; at += 4 + (at[0] == 4 ? *(unsigned short *)(at + 2) : 0)) {  // form, attribute, size or value
+      if (at[0] == 4 && at[1] == 0x2f) k->registers = *(int *)(at + 8);           // EIATTR_REGCOUNT: symbol, registers
+      if (at[0] == 4 && at[1] == 0x12) k->stack = *(int *)(at + 8);               // EIATTR_MIN_STACK_SIZE: likewise
+    }
   }
 }
 static int resident(const Kernel *k, unsigned threads, unsigned shared) {  // programs on a multiprocessor at a time
@@ -116,7 +118,7 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) { note
 CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f) {
   const Kernel *k = (const Kernel *)f;
   *v = a == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : a == CU_FUNC_ATTRIBUTE_NUM_REGS ? k->registers :
-       a == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES ? k->shared : 0;
+       a == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES ? k->shared : a == CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES ? k->stack : 0;
   return 0;
 }
 CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int v) {

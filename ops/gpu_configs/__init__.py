@@ -12,9 +12,11 @@ knows of itself, see its launcher); `M`, `N`, `K`, ranges [least, most] of the s
 null for no bound; `tiles`, how many whole tiles of this config the result has at least, over the batch too.
 `config` holds fields of `Config`. `basis` says why: "predicted: ...", or an object with microseconds, spread, shape,
 GPU, versions, date and commit, which `python -m zoo.ops.tune` writes. Ops: gemm, conv_forward, conv_input_grad,
-conv_weight_grad, attend, grad_query, grad_key_value. Kinds: half, tf32, tf32x3, ieee, double, integer. A convolution's
-M, N, K are those of its product: forward (pixels, channels out, taps * channels in), and likewise for the gradients, of
-one group; those of attention are queries, keys and the width of a head, to the next power of two.
+conv_weight_grad, attend, grad_query, grad_key_value, and the time loops of recurrent layers by their kernels' names.
+Kinds: half, tf32, tf32x3, ieee, double, integer. A convolution's M, N, K are those of its product: forward (pixels,
+channels out, taps * channels in), and likewise for the gradients, of one group; those of attention are queries, keys
+and the width of a head, to the next power of two; those of a time loop are its step's, forward (sequences, gates *
+units, units), backward (sequences, units, gates * units). A loop for which there is no row goes by a rule (rnn_gpu.py).
 
 No choice depends on anything but the arguments and the family, so the bits of a result are those of every GPU of it.
 """
@@ -33,10 +35,12 @@ class Config(NamedTuple):
     """A tile of the output, the depth of one step, how many warps and pipeline stages work on it; then which kernel.
 
     kernel: "tiled", "tma" (persistent, Hopper and later), or "composed": no tile fits, other ops take its place
-    (attention of wide heads). split: parts of K; 0 for as many as fill the GPU, or stream-K where that gains; -1 for
-    stream-K. group: tile rows walked together. sub, flatten, specialize: of the persistent kernel (gemm_gpu.gemm_tma).
-    per_sm: programs that fit a multiprocessor at a time. registers: the most of a thread, of products and attention; 0
-    for what the assembler takes, which spills a few to fit more programs.
+    (attention of wide heads). Of a time loop, whose tile is BM sequences and BN units: "resident", "streaming" (one
+    launch, its weights held or read in blocks of BK) or "steps" (a launch a step). split: parts of K; 0 for as many as
+    fill the GPU, or stream-K where that gains; -1 for stream-K. group: tile rows walked together. sub, flatten,
+    specialize: of the persistent kernel (gemm_gpu.gemm_tma). per_sm: programs that fit a multiprocessor at a time.
+    registers: the most of a thread, of products, attention and loops; 0 for what the assembler takes, which spills a
+    few to fit more programs.
     """
     BM: int
     BN: int
@@ -106,9 +110,10 @@ def family_of(capability: tuple[int, int]) -> str:
 
 
 class Choice(NamedTuple):
-    """Whose table is read; a config instead of all of its rows while one is measured or tested."""
+    """Whose table is read; a config instead of all of its rows, or of one op's, while it is measured or tested."""
     family: str
     config: Config | None = None
+    op: str = ""
 
 
 forced: Choice | None = None
@@ -120,11 +125,11 @@ def current() -> Choice:
 
 
 @contextlib.contextmanager
-def using(family: str | None = None, config: Config | None = None):
-    """Inside, the family's table holds, or this config for everything: to measure, test and compile without the GPU."""
+def using(family: str | None = None, config: Config | None = None, op: str = ""):
+    """Inside, the family's table holds, or this config for everything or one op: to measure, test, compile ahead."""
     global forced
     before, here = forced, current()
-    forced = Choice(family or here.family, config)
+    forced = Choice(family or here.family, config, op)
     try:
         yield
     finally:
@@ -154,15 +159,14 @@ def rows_of(name: str) -> list[Row]:
 
 
 @lru_cache(4096)
-def chosen(name: str, op: str, kind: str, m: int, n: int, k: int, batch: int, tags: frozenset) -> Config:
-    for row in rows_of(name):
-        if row.op == op and row.kind == kind and row.holds(m, n, k, batch, tags):
-            return row.config
-    raise KernelError(f"{op}: the table of {name} has no config for {kind}, {m} x {n} x {k}")
+def chosen(name: str, op: str, kind: str, m: int, n: int, k: int, batch: int, tags: frozenset) -> Config | None:
+    """The config of the first row that holds."""
+    return next((row.config for row in rows_of(name)
+                 if row.op == op and row.kind == kind and row.holds(m, n, k, batch, tags)), None)
 
 
 class Query(NamedTuple):
-    """What `choose` was asked."""
+    """What the table was asked."""
     op: str
     kind: str
     M: int
@@ -187,6 +191,14 @@ def listening():
         heard = before
 
 
+def found(op: str, kind: str, m: int, n: int, k: int, batch: int = 1, tags: Iterable[str] = ()) -> Config | None:
+    """`choose` for an op that goes by a rule where no row holds."""
+    now, query = current(), Query(op, kind, m, n, k, batch, frozenset(tags))
+    if heard is not None:
+        heard.append(query)
+    return now.config if now.config and now.op in ("", op) else chosen(now.family, *query)
+
+
 def choose(op: str, kind: str, m: int, n: int, k: int, batch: int = 1, tags: Iterable[str] = ()) -> Config:
     """The config for a product (m, k) @ (k, n) of a batch, on the current device.
 
@@ -200,7 +212,7 @@ def choose(op: str, kind: str, m: int, n: int, k: int, batch: int = 1, tags: Ite
         >>> choose("gemm", "half", 8192, 8192, 8192).num_warps      # doctest: +SKIP
         8
     """
-    now, query = current(), Query(op, kind, m, n, k, batch, frozenset(tags))
-    if heard is not None:
-        heard.append(query)
-    return now.config or chosen(now.family, *query)
+    config = found(op, kind, m, n, k, batch, tags)
+    if config is None:
+        raise KernelError(f"{op}: the table of {current().family} has no config for {kind}, {m} x {n} x {k}")
+    return config

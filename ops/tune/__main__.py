@@ -1,12 +1,13 @@
 """Measures candidate tile configs on the GPU at hand and writes the best into the committed table.
 
-    python -m zoo.ops.tune gemm conv
+    python -m zoo.ops.tune gemm conv attention recurrent
     python -m zoo.ops.tune gemm --kinds half --seconds 600
     ZOO_INTERPRET=1 python -m zoo.ops.tune gemm conv --most 24 --record launches.jsonl
 
-Each candidate is compiled, its result checked, and timed by events with the L2 cache flushed; what does not compile, or
-is wrong, is left out. A measured row holds for sizes within a factor of the square root of 2. With ZOO_INTERPRET=1 and
---tiny everything runs on the host, to test the tool itself; such times mean nothing, so name a file with --out.
+Each candidate is compiled, its result checked, and timed by events with the L2 cache flushed; what does not compile,
+spills registers or is wrong is left out. A measured row holds for sizes within a factor of the square root of 2. With
+ZOO_INTERPRET=1 and --tiny everything runs on the host, to test the tool itself; such times mean nothing, so name a file
+with --out.
 
 A candidate that hangs, or breaks the GPU for this process by an illegal access, ends it with the status os.EX_TEMPFAIL,
 after the best row so far was written; the same command with --begun goes on behind that case.
@@ -31,11 +32,14 @@ from statistics import median, quantiles
 
 from zoo.ops import cuda, gpu_configs
 from zoo.ops.cuda import record
+from zoo.ops.cuda.resources import stack_of
 from zoo.ops.dtypes import int8
 from zoo.ops.errors import KernelError
 from zoo.ops.gpu_configs import Config, Query
-from zoo.ops.tune.cases import GROUPS, TOLERANCE, Case, cases, chosen
+from zoo.ops.tune import cases
+from zoo.ops.tune.cases import TOLERANCE, Case, Started, chosen
 
+GROUPS = [*cases.GROUPS, "sequences"]
 HANGS = 60                      # seconds after which a candidate waits for a kernel that does not end
 FLUSHED = 256 << 20             # bytes that are written before each measurement: more than any L2 cache holds
 
@@ -58,21 +62,23 @@ def milliseconds(run, scratch, repeats: int) -> list[float]:
 PLAIN = Config(64, 64, 32, 4, 2)
 
 
-def query_of(run) -> Query:
-    """What the table is asked by `run`, whose shapes nobody has planned with this config before."""
-    with gpu_configs.using(config=PLAIN), gpu_configs.listening() as queries:
+def query_of(run, op: str = "") -> Query:
+    """What the table is asked by `run`, whose shapes nobody has planned with this config before; or what of an op."""
+    with gpu_configs.using(config=None if op else PLAIN), gpu_configs.listening() as queries:
         run()
-    return queries[-1]
+    return next(query for query in reversed(queries) if op in ("", query.op))
 
 
-def measured(kind: str, config: Config, started, scratch, repeats: int,
+def measured(case: Case, config: Config, started: Started, scratch, repeats: int,
              unchecked: bool = False) -> tuple[float, list[float]]:
-    """(median, [first and third quartile]) in microseconds. Raises ValueError if the result is wrong."""
-    run, error = started
-    with gpu_configs.using(config=config):
+    """(median, [first and third quartile]) in microseconds. Raises ValueError if the result is wrong, or it spills."""
+    run, error, also = started
+    with gpu_configs.using(config=config, op=case.op):
         off = error(run())
-        if not (off <= TOLERANCE[kind] or unchecked):
+        if not (off <= TOLERANCE[case.kind] or unchecked):
             raise ValueError(f"wrong by {off:.1e}")
+        if stack := max(map(stack_of, (run, *also))):
+            raise ValueError(f"spills {stack} bytes")
         times = [1e3 * t for t in milliseconds(run, scratch, repeats)]
     low, _, high = quantiles(times, n=4)
     return median(times), [low, high]
@@ -83,7 +89,7 @@ def tuned(case: Case, options, scratch, keep: Callable[[dict], None]):
     query, results, left_out = None, [], 0
 
     def end(missing: int = 0):
-        if query is not None and (row := row_of(query, results, left_out + missing)):
+        if query is not None and (row := row_of(query, results, left_out + missing, case.products)):
             keep(row)
 
     def give_up():
@@ -92,14 +98,14 @@ def tuned(case: Case, options, scratch, keep: Callable[[dict], None]):
         os._exit(os.EX_TEMPFAIL)                # an orderly end would ask the driver, which may not answer
     with watched(give_up):
         started = case.start()
-        query = query_of(started[0])
+        query = query_of(started.run, case.op)
     deadline = time.monotonic() + options.seconds
-    for config in chosen(query, gpu_configs.FAMILIES[gpu_configs.current().family], options.most):
+    for config in chosen(case.candidates(query, gpu_configs.FAMILIES[gpu_configs.current().family]), options.most):
         if time.monotonic() > deadline:
             break
         try:
             with watched(give_up):
-                found = measured(case.kind, config, started, scratch, options.repeats, options.unchecked)
+                found = measured(case, config, started, scratch, options.repeats, options.unchecked)
             results.append((*found, config))
         except Exception as e:                  # a compiler's own errors derive from many classes
             left_out += 1
@@ -133,7 +139,8 @@ def is_lost() -> bool:
     return False
 
 
-def row_of(query: Query, results: list[tuple[float, list[float], Config]], left_out: int) -> dict | None:
+def row_of(query: Query, results: list[tuple[float, list[float], Config]], left_out: int,
+           products: float) -> dict | None:
     """The best of what was measured as a row of the table; None if there is none."""
     tags = sorted(query.tags)
     name = f"{query.op} {query.kind} {query.M}x{query.N}x{query.K} {' '.join(tags)}"
@@ -142,7 +149,7 @@ def row_of(query: Query, results: list[tuple[float, list[float], Config]], left_
         return None
     results = sorted(results, key=lambda r: r[0])
     us, spread, best = results[0]
-    tflops = 2e-6 * query.M * query.N * query.K * query.batch / us
+    tflops = 2e-6 * query.M * query.N * query.K * query.batch * products / us
     print(f"{name}: {us:.1f} us, {tflops:.0f} TF/s, {shortened(best)}, best of {len(results)}; {left_out} left out",
           flush=True)
     basis = dict(us=round(us, 2), spread_us=[round(t, 2) for t in spread], shape=[query.M, query.N, query.K],
@@ -155,11 +162,12 @@ def row_of(query: Query, results: list[tuple[float, list[float], Config]], left_
 def recorded(case: Case, most: int, path: Path) -> None:
     """Adds the launches of the candidates that can be tried to a file; nothing is computed or allocated."""
     with record.dry_run(str(path)):
-        run, _ = case.start()
-        query = query_of(run)
-        for config in chosen(query, gpu_configs.FAMILIES[gpu_configs.current().family], most):
-            with gpu_configs.using(config=config), suppress(KernelError):
-                run()
+        run, _, also = case.start()
+        query = query_of(run, case.op)
+        for config in chosen(case.candidates(query, gpu_configs.FAMILIES[gpu_configs.current().family]), most):
+            for call in (run, *also):
+                with gpu_configs.using(config=config, op=case.op), suppress(KernelError):
+                    call()
 
 
 def ranges(query: Query) -> dict:
@@ -186,30 +194,33 @@ def provenance() -> dict:
 
 
 def merged(table: dict, rows: list[dict]) -> dict:
-    """The table with new rows on top, instead of older measurements of the same."""
+    """The table with new rows on top, instead of older measurements of the same; those of special calls first."""
     def name(row):
         return row["op"], row["kind"], row["tags"], row["basis"]["shape"]
     new = [name(row) for row in rows]
-    kept = [row for row in table["rows"] if not isinstance(row["basis"], dict) or name(row) not in new]
-    return table | {"rows": rows + kept}
+    rows = rows + [row for row in table["rows"] if not isinstance(row["basis"], dict) or name(row) not in new]
+    special = sorted((row for row in rows if isinstance(row["basis"], dict)), key=lambda row: -len(row["tags"]))
+    return table | {"rows": special + [row for row in rows if not isinstance(row["basis"], dict)]}
 
 
 def asked_for(options) -> Iterator[Case]:
     """The cases of the command line, the most valuable first, each under the precision of its kind."""
     from zoo.ops.matmul import Precision
+    from zoo.ops.tune import attention_gpu, recurrent_gpu
 
     for kind in options.kinds:
         Precision.float32 = {"ieee": "highest", "tf32x3": "tf32x3"}.get(kind, "high")
         for group in options.of:
-            yield from cases(options.names, kind, group, options.tiny)
+            for family in (cases, attention_gpu, recurrent_gpu):
+                yield from family.cases(options.names, kind, group, options.tiny)
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m zoo.ops.tune", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="+", choices=["gemm", "conv"])
+    parser.add_argument("names", nargs="+", choices=["gemm", "conv", "attention", "recurrent"])
     parser.add_argument("--kinds", nargs="+", default=["half", "tf32"], choices=sorted(TOLERANCE))
-    parser.add_argument("--of", nargs="+", default=list(GROUPS), choices=list(GROUPS), help="groups of cases")
+    parser.add_argument("--of", nargs="+", default=GROUPS, choices=GROUPS, help="groups of cases")
     parser.add_argument("--seconds", type=float, default=60, help="at most for one case")
     parser.add_argument("--most", type=int, default=1000, help="candidates for one case, spread over all of them")
     parser.add_argument("--repeats", type=int, default=20)

@@ -1,11 +1,12 @@
-"""What is measured: products and convolutions of real networks, the configs that are tried, how a result is checked."""
+"""What is measured of products and convolutions: those of real networks, the configs that are tried, how a result is
+checked. Attention and time loops are in the files beside."""
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from zoo.ops import cuda
-from zoo.ops.cuda import DeviceArray
 from zoo.ops.dtypes import bfloat16, float32
 from zoo.ops.gpu_configs import Config, Family, Query
 
@@ -13,14 +14,28 @@ SAMPLED = 16                # rows of a product that are computed in float64 to 
 IMAGES = 8                  # of a large result that are compared: reading all would take longer than the timing
 LARGE = 1 << 24             # elements of a result, from which on it is sampled
 DRAWN = 1_000_003           # values that repeat, in rows of which no two of a tile are alike: drawing all takes seconds
-Run = Callable[[], DeviceArray]
+
+
+class Started(NamedTuple):
+    """What to time, a function with all its arrays as arguments; how far off its result is, an array or several; and
+    calls for which the same row holds, which must not spill either."""
+    run: partial
+    error: Callable[[Any], float]
+    also: tuple[partial, ...] = ()
 
 
 class Case(NamedTuple):
-    """One measurement; `start` makes its arrays and gives (the function to time, how far off a result is)."""
+    """One measurement; `start` makes its arrays.
+
+    name: by which --begun tells it from others. candidates: of (query, family). op: what is measured, if `run` asks the
+    table for other ops too. products: how many of the query's size it computes.
+    """
     name: str
     kind: str
-    start: Callable[[], tuple[Run, Callable[[DeviceArray], float]]]
+    start: Callable[[], Started]
+    candidates: Callable[[Query, Family], Iterator[Config]]
+    op: str = ""
+    products: float = 1
 
 
 class Group(NamedTuple):
@@ -71,8 +86,8 @@ def product(kind: str, m: int, n: int, k: int, layout: str) -> Case:
         def error(got):
             rows = got.view((count, n), (step * got.strides[0], 1))
             return np.abs(cuda.to_numpy(rows).astype(np.float64) - want).max() / np.abs(want).max()
-        return lambda: multiply(x, y, (m, n)), error
-    return Case(f"{kind} product {m}x{n}x{k} {layout}", kind, start)
+        return Started(partial(multiply, x, y, (m, n)), error)
+    return Case(f"{kind} product {m}x{n}x{k} {layout}", kind, start, candidates)
 
 
 def convolution(kind: str, op: str, x_shape, w_shape, stride: int) -> Case:
@@ -88,25 +103,34 @@ def convolution(kind: str, op: str, x_shape, w_shape, stride: int) -> Case:
             order = 0, 3, 1, 2
             return turned.view(tuple(turned.shape[d] for d in order), tuple(turned.strides[d] for d in order))
         x, w, dy = last(x_shape), last(w_shape), last((n, filters, out, out))
-        run = {"conv_forward": lambda: conv_gpu.conv2d(x, w, None, *options),
-               "conv_input_grad": lambda: conv_gpu.conv2d_input_grad(dy, w, x_shape[2:], *options),
-               "conv_weight_grad": lambda: conv_gpu.conv2d_weight_grad(dy, x, w_shape[2:], *options)}[op]
-        def sampled(y):
-            if y.size >= LARGE:             # the first and the last image, and some between
-                step = (y.shape[0] - 1) // (IMAGES - 1)
-                y = y.view((IMAGES, *y.shape[1:]), (step * y.strides[0], *y.strides[1:]))
-            return cuda.to_numpy(y).astype(np.float64)
-        want = sampled(run())
+        run = {"conv_forward": partial(conv_gpu.conv2d, x, w, None, *options),
+               "conv_input_grad": partial(conv_gpu.conv2d_input_grad, dy, w, x_shape[2:], *options),
+               "conv_weight_grad": partial(conv_gpu.conv2d_weight_grad, dy, x, w_shape[2:], *options)}[op]
+        return Started(run, error_beside(run()))
+    return Case(f"{kind} {op} {x_shape} {w_shape} stride {stride}", kind, start, candidates)
 
-        def error(got):
-            return np.abs(sampled(got) - want).max() / np.abs(want).max()
-        return run, error
-    return Case(f"{kind} {op} {x_shape} {w_shape} stride {stride}", kind, start)
+
+def error_beside(first) -> Callable[[Any], float]:
+    """How far a later result, or the worst of several, is off the first one, by the largest of its numbers."""
+    def sampled(y):
+        if y.size >= LARGE:                 # the first and the last image, and some between
+            count = min(IMAGES, y.shape[0])
+            y = y.view((count, *y.shape[1:]), ((y.shape[0] - 1) // max(count - 1, 1) * y.strides[0], *y.strides[1:]))
+        return cuda.to_numpy(y).astype(np.float64)
+
+    def arrays(result):
+        return [y for y in (result if isinstance(result, tuple) else (result,)) if y.size]
+    wanted = [sampled(y) for y in arrays(first)]
+
+    def error(got):
+        return np.max([np.abs(sampled(y) - want).max() / np.abs(want).max()
+                       for y, want in zip(arrays(got), wanted, strict=True)])
+    return error
 
 
 def cases(names: list[str], kind: str, group: str, tiny: bool) -> Iterator[Case]:
     """Of a kind and a group: products if "gemm" is among the names, convolutions if "conv" is."""
-    found = (TINY if tiny else GROUPS)[group]
+    found = (TINY if tiny else GROUPS).get(group, Group([], []))
     if "gemm" in names:
         yield from (product(kind, *shape, layout) for shape, layout in found.products)
     if "conv" in names:
@@ -114,11 +138,11 @@ def cases(names: list[str], kind: str, group: str, tiny: bool) -> Iterator[Case]
         yield from (convolution(kind, op, *row) for row in found.convolutions for op in ops)
 
 
-def chosen(query: Query, family: Family, most: int) -> list[Config]:
-    """At most so many of the candidates, spread evenly over all of them."""
-    found = list(candidates(query, family))
-    step = max(1.0, (len(found) - 1) / max(most - 1, 1))
-    return [found[round(i * step)] for i in range(min(most, len(found)))]
+def chosen(found: Iterator[Config], most: int) -> list[Config]:
+    """At most so many of them, spread evenly over all."""
+    configs = list(found)
+    step = max(1.0, (len(configs) - 1) / max(most - 1, 1))
+    return [configs[round(i * step)] for i in range(min(most, len(configs)))]
 
 
 TILES = [(128, 256, 8), (256, 128, 8), (128, 128, 8), (128, 128, 4), (64, 256, 4), (128, 64, 4), (128, 64, 8),
