@@ -11,7 +11,7 @@ import numpy as np
 
 from zoo.ops.compiled import rows_for
 from zoo.ops.dtypes import float32
-from zoo.ops.pieces import WHOLE, each, slices
+from zoo.ops.pieces import PIECE, each, slices
 from zoo.ops.reduce_cpu import ones
 
 FAR = 4                  # mean^2 / variance from which the rows' means are subtracted first: up to here 2 bits are lost
@@ -19,7 +19,7 @@ FAR = 4                  # mean^2 / variance from which the rows' means are subt
 
 def row_blocks(x) -> list[slice]:
     """Of x (A, G, D), the borders of blocks of A."""
-    return slices(len(x), max(1, WHOLE // max(x[0].size, 1))) if x.size else []
+    return slices(len(x), max(1, PIECE // max(x[0].size, 1))) if x.size else []
 
 
 def row_sums(x):
