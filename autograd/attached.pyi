@@ -166,6 +166,8 @@ class Attached:
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Self:
         """In place: `addr`, with the result in this tensor's memory."""
         ...
+    def adjoint(self) -> Tensor:
+        ...
     def all(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
         """Are all elements over `dim` not 0? True over nothing. An empty list of dims reduces none."""
         ...
@@ -810,6 +812,7 @@ class Attached:
     def is_neg(self) -> _bool:
         ...
     def is_nonzero(self) -> _bool:
+        """Is the one element of this tensor not 0? Raises for more elements."""
         ...
     def is_pinned(self, device: Device | None = None) -> _bool:
         """True if the tensor lies in page-locked memory."""
@@ -820,6 +823,7 @@ class Attached:
     def is_shared(self) -> _bool:
         ...
     def is_signed(self) -> _bool:
+        """Can this dtype hold negative numbers?"""
         ...
     def isclose(
         self, other: Tensor | Number, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False,
@@ -1175,6 +1179,9 @@ class Attached:
     def negative_(self) -> Self:
         """In place: `negative`, with the result in this tensor's memory."""
         ...
+    def new(self, *data: Any, device: Any = None) -> Tensor:
+        """A tensor of this one's dtype and device: of these values, or of this shape with elements that mean nothing."""
+        ...
     def new_empty(
         self, *args: Any, dtype: DType | None = None, device: Device | None = None, requires_grad: _bool = False,
         **unused: Any,
@@ -1338,6 +1345,12 @@ class Attached:
         ...
     def reshape_as(self, other: Tensor | Number) -> Tensor:
         """`self.reshape(other.shape)`."""
+        ...
+    def resize_(self, *sizes: Any, memory_format: Any = None) -> Self:
+        """Makes this tensor one of that shape: of its first elements, and behind these of some that mean nothing."""
+        ...
+    def resize_as_(self, the_template: Tensor, memory_format: Any = None) -> Self:
+        """resize_ to the shape of the_template."""
         ...
     def resolve_conj(self) -> Tensor:
         """input: conjugates are never left to be taken later."""

@@ -70,8 +70,9 @@ def bind_operators() -> None:
 
 def in_place_functions() -> dict:
     """`relu_(x)` and the like: those of Tensor's methods in place that torch has as functions too."""
-    names = (*UNARY_OPS, "celu", "clamp", "clamp_max", "clamp_min", "clip", "detach", "fill", "ldexp", "logit",
-             "nan_to_num", "relu", "selu", "square", "threshold", "xlogy", "zero")
+    names = (*UNARY_OPS, "addmv", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "celu", "clamp",
+             "clamp_max", "clamp_min", "clip", "detach", "fill", "fix", "gcd", "lcm", "ldexp", "logit", "nan_to_num",
+             "negative", "relu", "selu", "square", "threshold", "xlogy", "zero")
     return {f"{name}_": getattr(Tensor, f"{name}_") for name in names if hasattr(Tensor, f"{name}_")}
 
 

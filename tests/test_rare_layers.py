@@ -89,6 +89,27 @@ def test_fractional_windows_are_drawn_by_the_seed():
             F.fractional_max_pool2d(x, 2, **wrong)
 
 
+@pytest.mark.torch
+def test_layers_have_torchs_paths_too():
+    """torch.nn.modules: its public classes, and the bases that programs ask isinstance with."""
+    torch = pytest.importorskip("torch")
+    modules = nn.modules
+    shared = {name for name in torch.nn.modules.__all__ if hasattr(nn, name)}
+    assert not {name for name in shared if getattr(modules, name, None) is not getattr(nn, name)}
+    for layer, base in ((nn.BatchNorm2d(3), modules.batchnorm._BatchNorm),
+                        (nn.InstanceNorm1d(3), modules.instancenorm._InstanceNorm),
+                        (nn.Conv2d(1, 1, 1), modules.conv._ConvNd),
+                        (nn.ConvTranspose2d(1, 1, 1), modules.conv._ConvTransposeNd),
+                        (nn.MSELoss(), modules.loss._Loss), (nn.Dropout(), modules.dropout._DropoutNd),
+                        (nn.LSTM(2, 3), modules.rnn.RNNBase)):
+        assert isinstance(layer, base) and not isinstance(nn.Linear(1, 1), base)
+    assert modules.utils._pair(3) == (3, 3) and modules.utils._triple([1, 2, 3]) == (1, 2, 3)
+    for name in ("activation", "batchnorm", "container", "conv", "dropout", "flatten", "instancenorm", "linear", "loss",
+                 "normalization", "pooling", "rnn", "sparse", "transformer"):
+        ours, theirs = getattr(modules, name), getattr(torch.nn.modules, name)
+        assert {n for n in theirs.__all__ if n in shared and not hasattr(ours, n)} == set(), name
+
+
 @pytest.mark.cuda
 def test_on_the_gpu():
     x, u = zoo.rand(1, 2, 6, 6), zoo.rand(1, 2, 2)

@@ -11,6 +11,7 @@ from zoo.autograd import creation as _creation
 from zoo.autograd import legacy as _legacy
 from zoo.autograd import methods as _methods
 from zoo.autograd import random as _random
+from zoo.autograd import windows as _windows
 from zoo.autograd.called import called as _called
 from zoo.autograd.inplace import fits as _fits
 from zoo.autograd.mode import enable_grad as enable_grad
@@ -87,7 +88,8 @@ _LATE = {"compile": "zoo.jit", "load": "zoo.serialization", "save": "zoo.seriali
 
 for _face in _methods.faces():
     globals().update({_name: _called(_name, getattr(_face, _name), "zoo") for _name in _face.FUNCTIONS})
-for _functions in (_creation.FUNCTIONS, _random.FUNCTIONS, _legacy.FUNCTIONS, _methods.in_place_functions()):
+for _functions in (_creation.FUNCTIONS, _random.FUNCTIONS, _legacy.FUNCTIONS, _windows.FUNCTIONS,
+                   _methods.in_place_functions()):
     globals().update({_name: _called(_name, _function, "zoo") for _name, _function in _functions.items()})
 globals().update(_legacy.TYPES)
 globals().update(_autocast.FUNCTIONS)

@@ -135,6 +135,9 @@ def addmm(
 def addmv(input: Tensor, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * (mat @ vec): input broadcasts to (M,), mat (M, K), vec (K,)."""
     ...
+def addmv_(input: Tensor, mat: Any, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """In place: `addmv`, with the result in this tensor's memory."""
+    ...
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1, out: Any = None,
 ) -> Tensor:
@@ -188,14 +191,26 @@ def arange(
 def arccos(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of cos, in [0, pi]."""
     ...
+def arccos_(input: Tensor) -> Tensor:
+    """In place: `arccos`, with the result in this tensor's memory."""
+    ...
 def arccosh(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of cosh, of x >= 1."""
+    ...
+def arccosh_(input: Tensor) -> Tensor:
+    """In place: `arccosh`, with the result in this tensor's memory."""
     ...
 def arcsin(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of sin, in [-pi / 2, pi / 2]."""
     ...
+def arcsin_(input: Tensor) -> Tensor:
+    """In place: `arcsin`, with the result in this tensor's memory."""
+    ...
 def arcsinh(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of sinh."""
+    ...
+def arcsinh_(input: Tensor) -> Tensor:
+    """In place: `arcsinh`, with the result in this tensor's memory."""
     ...
 def arctan(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of tan, in (-pi / 2, pi / 2)."""
@@ -203,8 +218,14 @@ def arctan(input: Tensor, *, out: Any = None) -> Tensor:
 def arctan2(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     """The angle of the point (b, a) in (-pi, pi]."""
     ...
+def arctan_(input: Tensor) -> Tensor:
+    """In place: `arctan`, with the result in this tensor's memory."""
+    ...
 def arctanh(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of tanh, of |x| < 1."""
+    ...
+def arctanh_(input: Tensor) -> Tensor:
+    """In place: `arctanh`, with the result in this tensor's memory."""
     ...
 def are_deterministic_algorithms_enabled() -> _bool:
     """True: see use_deterministic_algorithms."""
@@ -289,6 +310,12 @@ def baddbmm(
 ) -> Tensor:
     """beta * input + alpha * (batch1 @ batch2): input broadcasts to (B, M, N)."""
     ...
+def bartlett_window(
+    window_length: _int, periodic: _bool = True, *, dtype: Any = None, device: Any = None,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """1 - |2 t - 1| for t from 0 to 1: a triangle; see hann_window."""
+    ...
 def batch_norm(
     input: Tensor, running_mean: Tensor, running_var: Tensor, weight: Tensor | None = None,
     bias: Tensor | None = None, training: _bool = False, momentum: _float | None = 0.1, eps: _float = 1e-05,
@@ -324,6 +351,12 @@ def bitwise_right_shift(input: Tensor, other: Tensor | Number, *, out: Any = Non
     ...
 def bitwise_xor(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     """a ^ b of integers or bools."""
+    ...
+def blackman_window(
+    window_length: _int, periodic: _bool = True, *, dtype: Any = None, device: Any = None,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """0.42 - 0.5 cos(2 pi t) + 0.08 cos(4 pi t) for t from 0 to 1; see hann_window."""
     ...
 def block_diag(*tensors: Tensor) -> Tensor:
     """The matrix with these matrices along its diagonal, zero elsewhere; numbers and vectors count as rows."""
@@ -682,6 +715,9 @@ def fill_(x: Tensor, value: Any) -> Tensor:
 def fix(input: Tensor, *, out: Any = None) -> Tensor:
     """Without what is behind the point; its gradient is 0."""
     ...
+def fix_(input: Tensor) -> Tensor:
+    """In place: `fix`, with the result in this tensor's memory."""
+    ...
 def flatten(input: Tensor, start_dim: Any = 0, end_dim: Any = -1) -> Tensor:
     """Dims start_dim to end_dim as one."""
     ...
@@ -755,6 +791,9 @@ def gather(
 def gcd(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     """The greatest common divisor of integers, elementwise; gcd(0, 0) = 0."""
     ...
+def gcd_(input: Tensor, other: Tensor | Number) -> Tensor:
+    """In place: `gcd`, with the result in this tensor's memory."""
+    ...
 def ge(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     """a >= b."""
     ...
@@ -805,6 +844,18 @@ def gru_cell(input: Tensor, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_h
     ...
 def gt(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     """a > b."""
+    ...
+def hamming_window(
+    window_length: _int, periodic: _bool = True, alpha: _float = 0.54, beta: _float = 0.46, *, dtype: Any = None,
+    device: Any = None, requires_grad: _bool = False,
+) -> Tensor:
+    """alpha - beta cos(2 pi t) for t from 0 to 1; see hann_window."""
+    ...
+def hann_window(
+    window_length: _int, periodic: _bool = True, *, dtype: Any = None, device: Any = None,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """(1 - cos(2 pi t)) / 2 for t from 0 to 1: the window of short-time Fourier transforms."""
     ...
 def hardshrink(input: Tensor, lambd: _float = 0.5) -> Tensor:
     """0 where |x| <= lambd, else x."""
@@ -894,8 +945,14 @@ def is_inference(self: Tensor) -> _bool:
 def is_inference_mode_enabled() -> _bool:
     """Whether this thread is inside `inference_mode`."""
     ...
+def is_nonzero(input: Tensor) -> _bool:
+    """Is the one element of this tensor not 0? Raises for more elements."""
+    ...
 def is_same_size(self: Tensor, other: Tensor) -> _bool:
     """Have both the same shape?"""
+    ...
+def is_signed(input: Tensor) -> _bool:
+    """Can this dtype hold negative numbers?"""
     ...
 def is_tensor(obj: Any) -> _bool:
     """Whether obj is a Tensor."""
@@ -935,6 +992,12 @@ def isposinf(input: Tensor, *, out: Any = None) -> Tensor:
 def isreal(input: Tensor) -> Tensor:
     """Is each element real? True for every dtype but complex ones."""
     ...
+def kaiser_window(
+    window_length: _int, periodic: _bool = True, beta: _float = 12.0, *, dtype: Any = None, device: Any = None,
+    requires_grad: _bool = False,
+) -> Tensor:
+    """I0(beta sqrt(1 - (2 t - 1)^2)) / I0(beta) for t from 0 to 1, I0 Bessel's function; see hann_window."""
+    ...
 def kl_div(
     input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: Any = None, reduction: _str = 'mean',
     log_target: _bool = False,
@@ -957,6 +1020,9 @@ def layer_norm(
     ...
 def lcm(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     """The least common multiple of integers, elementwise; 0 where one of them is 0."""
+    ...
+def lcm_(input: Tensor, other: Tensor | Number) -> Tensor:
+    """In place: `lcm`, with the result in this tensor's memory."""
     ...
 def ldexp(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     """input * 2^other."""
@@ -1275,6 +1341,9 @@ def neg_(input: Tensor) -> Tensor:
 def negative(input: Tensor, *, out: Any = None) -> Tensor:
     """-x."""
     ...
+def negative_(input: Tensor) -> Tensor:
+    """In place: `negative`, with the result in this tensor's memory."""
+    ...
 def nextafter(input: Tensor, other: Tensor | Number, *, out: Any = None) -> Tensor:
     """The float next to a on the way to b."""
     ...
@@ -1430,6 +1499,9 @@ def randperm(
 ) -> Tensor:
     """A random order of 0 ... n - 1: the sorting permutation of n random 62-bit integers."""
     ...
+def range(start: _float, end: _float, step: _float = 1, **options: Any) -> Tensor:
+    """start, start + step ... up to end, which is included; torch's old function, which warns: use arange."""
+    ...
 def ravel(input: Tensor) -> Tensor:
     """All elements in one dim; a view if input is contiguous, else a copy."""
     ...
@@ -1558,6 +1630,9 @@ def set_default_device(value: Tensor | Number) -> None:
     ...
 def set_default_dtype(dtype: DType) -> None:
     """Sets the dtype that Python floats become and that `zeros`, `rand` ... return."""
+    ...
+def set_default_tensor_type(t: Any) -> None:
+    """The dtype of new floats, and for a name with "cuda" the device too, by torch's old names of types."""
     ...
 def set_float32_matmul_precision(precision: _str) -> None:
     """Chooses how the GPU multiplies float32 matrices: "highest" (float32 throughout) or "high", "medium" (tf32)."""

@@ -1,5 +1,8 @@
 """Layers and models: torch.nn."""
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from zoo.nn import functional as functional
 from zoo.nn import init as init
 from zoo.nn import utils as utils
@@ -168,3 +171,12 @@ from zoo.nn.vision import UpsamplingBilinear2d as UpsamplingBilinear2d
 from zoo.nn.vision import UpsamplingNearest2d as UpsamplingNearest2d
 from zoo.nn.weight_drop import EmbeddingDropout as EmbeddingDropout
 from zoo.nn.weight_drop import WeightDrop as WeightDrop
+
+if _TYPE_CHECKING:
+    from zoo.nn import modules as modules
+
+
+def __getattr__(name: str):
+    if name == "modules":                                # the same classes by other paths: loaded when asked for
+        return _import_module("zoo.nn.modules")
+    raise AttributeError(f"module 'zoo.nn' has no attribute {name!r}")

@@ -1,0 +1,2 @@
+"""torch.nn.modules.module's names."""
+from zoo.nn.module import Module as Module

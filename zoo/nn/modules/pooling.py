@@ -1,0 +1,21 @@
+"""torch.nn.modules.pooling's names; the layers live in zoo.nn.pooling."""
+from zoo.nn import AdaptiveAvgPool1d as AdaptiveAvgPool1d
+from zoo.nn import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from zoo.nn import AdaptiveAvgPool3d as AdaptiveAvgPool3d
+from zoo.nn import AdaptiveMaxPool1d as AdaptiveMaxPool1d
+from zoo.nn import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from zoo.nn import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from zoo.nn import AvgPool1d as AvgPool1d
+from zoo.nn import AvgPool2d as AvgPool2d
+from zoo.nn import AvgPool3d as AvgPool3d
+from zoo.nn import FractionalMaxPool2d as FractionalMaxPool2d
+from zoo.nn import FractionalMaxPool3d as FractionalMaxPool3d
+from zoo.nn import LPPool1d as LPPool1d
+from zoo.nn import LPPool2d as LPPool2d
+from zoo.nn import LPPool3d as LPPool3d
+from zoo.nn import MaxPool1d as MaxPool1d
+from zoo.nn import MaxPool2d as MaxPool2d
+from zoo.nn import MaxPool3d as MaxPool3d
+from zoo.nn import MaxUnpool1d as MaxUnpool1d
+from zoo.nn import MaxUnpool2d as MaxUnpool2d
+from zoo.nn import MaxUnpool3d as MaxUnpool3d
