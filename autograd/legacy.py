@@ -203,6 +203,6 @@ METHODS = {
     "is_signed": is_signed,
     "new": new,
     "resize_": resize_,
-    "resize_as_": resize_as_,
+    "resize_as_": called("resize_as_", resize_as_, "zoo", "Tensor"),
     "adjoint": lambda self: self.mH,
 }
