@@ -74,18 +74,26 @@ def weight_grad(dy, x, window: Window):
 
 def input_grad(dy, weight, window: Window):
     """dy (N, P, Q, C), weight (C, 1, R, S) -> (N, H, W, C), image by image."""
-    (h, w), (top, left), (r, s) = window.image, window.padding[:2], window.kernel
+    (h, w), (top, left) = window.image, window.padding[:2]
     dx = np.empty((len(dy), h, w, dy.shape[3]), dy.dtype)
     height, width = window.covered()
+    taps, fast = np.ascontiguousarray(weight[:, 0].transpose(1, 2, 0)), compiled("depthwise", dy, weight)
 
     def image(n):
-        area = scratch("padded", (max(height, top + h), max(width, left + w), dy.shape[3]), dy.dtype)
-        area.fill(0)
-        for i in range(r):
-            for j in range(s):
-                part = scratch("part", dy[n].shape, dy.dtype)
-                area[window.tap(i, j)] += np.multiply(dy[n], weight[:, 0, i, j], out=part)
-        dx[n] = area[top:top + h, left:left + w]
+        area = scratch("padded", (1, max(height, top + h), max(width, left + w), dy.shape[3]), dy.dtype)
+        if fast:
+            fast.input_grad(dy[n:n + 1], taps, window.stride, window.dilation, area)
+        else:
+            add_taps(dy[n], taps, window, area[0])
+        dx[n] = area[0, top:top + h, left:left + w]
 
     run(image, range(len(dy)))
     return dx
+
+
+def add_taps(dy, taps, window: Window, area) -> None:
+    """area = 0, then for each tap (R, S, C): what it sees += dy * tap."""
+    part = scratch("part", dy.shape, dy.dtype)
+    area.fill(0)
+    for i, j in np.ndindex(window.kernel):
+        area[window.tap(i, j)] += np.multiply(dy, taps[i, j], out=part)

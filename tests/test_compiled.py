@@ -136,7 +136,8 @@ def test_depthwise(monkeypatch, count, channels, size, kernel, stride, dilation)
     assert dy.size >= loader.SMALL or stride == 3
 
     def results():
-        return conv.conv2d(x, w, None, *how), conv.conv2d_weight_grad(dy, x, w.shape[2:], *how)
+        return (conv.conv2d(x, w, None, *how), conv.conv2d_weight_grad(dy, x, w.shape[2:], *how),
+                conv.conv2d_input_grad(dy, w, x.shape[2:], *how))
     fast = results()
     monkeypatch.setattr(loader, "ENABLED", [False])
     for a, b in zip(fast, results(), strict=True):

@@ -98,3 +98,31 @@ def add_weight_grad(area, dy, steps, dilation, dw):
                 if rest:
                     add_line(area, at, step, dy, line, width, dw, to, full, rest)
                 at += dilation[1] * stride(area, 2)
+
+
+@inline
+def add_tap(area, at, step, tap, dy, line, width, c, n):
+    """Adds a line of places, each times the tap, to what the tap sees of the area."""
+    t, at, line = load(tap, c, n), at + c, line + c
+    for _ in range(width):
+        store(area, at, fma(load(dy, line, n), t, load(area, at, n)), n)
+        at, line = at + step, line + stride(dy, 2)
+
+
+@kernel(reads(4), reads(3), pair, pair, writes(4))
+def input_grad(dy, taps, steps, dilation, area):
+    """area = 0, then for each tap (R, S, C): what it sees += dy * tap."""
+    images, height, width, channels = dy.shape
+    full, rest, step = channels - channels % LANES, channels % LANES, steps[1] * stride(area, 2)
+    area[:] = 0
+    for row in range(images * height):
+        i, p = row // height, row % height
+        line = i * stride(dy, 0) + p * stride(dy, 1)
+        for r in range(taps.shape[0]):
+            at = i * stride(area, 0) + (p * steps[0] + r * dilation[0]) * stride(area, 1)
+            for s in range(taps.shape[1]):
+                for c in range(0, full, LANES):
+                    add_tap(area, at, step, taps[r, s], dy, line, width, c, LANES)
+                if rest:
+                    add_tap(area, at, step, taps[r, s], dy, line, width, full, rest)
+                at += dilation[1] * stride(area, 2)
