@@ -67,6 +67,7 @@ CASES = {      # name -> (keywords of p, keywords of q, values in the support)
     "FisherSnedecor": (dict(df1=positive(3) + 3, df2=positive(3) + 9), None, positive(2, 3)),
     "NegativeBinomial": (dict(total_count=positive(3), logits=R.normal(size=3)), None,
                          R.integers(0, 6, (4, 3)) + 0.0),
+    "VonMises": (dict(loc=R.normal(size=3), concentration=np.array([0.3, 3.0, 30.0])), None, R.normal(size=(2, 3))),
     "LogisticNormal": (dict(loc=R.normal(size=(2, 3)), scale=positive(3)), None, simplex(5, 2, 4)),
     "RelaxedBernoulli": (dict(temperature=np.array(0.7), probs=simplex(3)), None, R.uniform(0.1, 0.9, (2, 3))),
     "RelaxedOneHotCategorical": (dict(temperature=np.array(0.7), logits=R.normal(size=(2, 4))), None,
@@ -74,7 +75,7 @@ CASES = {      # name -> (keywords of p, keywords of q, values in the support)
 }
 # What torch's own class has and ours names differently, or where torch's is wrong: (moment, class).
 NO_COMPARISON = {("mode", "Multinomial"), ("mode", "Kumaraswamy")}      # torch's is nan for all parameters above 1
-HEAVY = "Cauchy", "HalfCauchy", "Categorical"                           # without a finite mean
+HEAVY = "Cauchy", "HalfCauchy", "Categorical", "VonMises"     # without a finite mean, or with one round the circle
 INVERTED = "LogNormal", "Pareto", "Weibull", "Kumaraswamy"              # transformed from a base with a cdf
 MOMENTS = "mean", "variance", "stddev", "mode"
 
@@ -172,6 +173,17 @@ def test_poisson_numbers_have_their_probabilities(rate):
     expected = len(x) * np.exp(p.log_prob(zoo.from_numpy(k + 0.0)).numpy())
     found = np.array([(x == n).sum() for n in k])
     assert ((found - expected) ** 2 / expected).sum() < len(k) + 5 * math.sqrt(2 * len(k))
+
+
+def test_angles_have_their_circular_moments():
+    """E[cos(x - loc)] = 1 - variance and E[sin(x - loc)] = 0, within five standard errors; small k is near uniform."""
+    zoo.manual_seed(4)
+    p = zd.VonMises(zoo.tensor([0.5, -3.0, 1.0, 2.0]), zoo.tensor([1e-6, 0.5, 4.0, 200.0]))
+    x = p.sample((20000,))
+    assert bool(((x >= -math.pi) & (x <= math.pi)).all())
+    for found, wanted in (((x - p.loc).cos(), 1 - p.variance), ((x - p.loc).sin(), p.loc * 0)):
+        error = found.std(0) / math.sqrt(len(x))
+        assert bool(((found.mean(0) - wanted).abs() < 5 * error + 1e-6).all())
 
 
 def test_categorical_draws_have_their_probabilities():

@@ -53,3 +53,4 @@ from zoo.distributions.transforms import SoftplusTransform as SoftplusTransform
 from zoo.distributions.transforms import StickBreakingTransform as StickBreakingTransform
 from zoo.distributions.transforms import TanhTransform as TanhTransform
 from zoo.distributions.transforms import Transform as Transform
+from zoo.distributions.von_mises import VonMises as VonMises
