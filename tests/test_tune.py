@@ -146,18 +146,18 @@ def keep(x, BLOCK: tl.constexpr):
     values = tl.load(x + i)
     tl.store(x + i, values * tl.sum(values))
 
-def narrow(x, registers):
+def two(x, kept):
     cuda.launch(scale, (1,), x, x, 32, 2.0, BLOCK=32)
-    cuda.launch(keep, (1,), x, BLOCK=4096, num_warps=1, maxnreg=registers)
+    cuda.launch(keep, (1,), x, BLOCK=kept, num_warps=1)
 
-x = cuda.from_numpy(np.ones(4096, np.float32))
-wide, poor = (partial(narrow, x, registers) for registers in (None, 32))
+x = cuda.from_numpy(np.ones(8192, np.float32))
+good, poor = (partial(two, x, kept) for kept in (1024, 8192))           # 32 registers of a thread, and 256
 before = len(open(LOG).readlines())
-assert stack_of(wide) == 0 and stack_of(poor) > 0
+assert stack_of(good) == 0 and stack_of(poor) > 0
 assert not [line for line in open(LOG).readlines()[before:] if line.startswith("launch")], "only compiled"
 case = Case("a test", "half", None, None)
-measured(case, Config(16, 16, 16), Started(wide, lambda got: 0.0), cuda.empty((4,), np.int8), 2)
-for started in (Started(poor, lambda got: 0.0), Started(wide, lambda got: 0.0, (poor,))):
+measured(case, Config(16, 16, 16), Started(good, lambda got: 0.0), cuda.empty((4,), np.int8), 2)
+for started in (Started(poor, lambda got: 0.0), Started(good, lambda got: 0.0, (poor,))):
     try:
         measured(case, Config(16, 16, 16), started, None, 2)
     except ValueError as e:

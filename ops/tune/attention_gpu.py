@@ -136,10 +136,7 @@ def candidates(query: Query, family: Family) -> Iterator[Config]:
         numbers = numbers_of(query.op, bm, bn, width) / (32 * warps)
         for stages in (2, 3) if width <= 128 and query.kind != "ieee" else (2, 1):
             if numbers <= MOST_NUMBERS and shared_of(query.op, bm, bn, width, stages) * size <= family.shared:
-                config = Config(bm, bn, width, warps, stages)
-                yield config
-                if numbers > MOST_NUMBERS / 2:              # where the assembler spills to fit a second program
-                    yield config._replace(registers=255)
+                yield Config(bm, bn, width, warps, stages)
 
 
 def numbers_of(op: str, bm: int, bn: int, width: int) -> int:

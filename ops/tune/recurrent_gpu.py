@@ -70,12 +70,9 @@ def candidates(query: Query, family: Family) -> Iterator[Config]:
 
 
 def tiles(kernel: str, query: Query) -> Iterator[Config]:
-    """A kernel's tiles, whose sums leave registers for operands.
-
-    A sum that is read as a whole has no stages, and may spill more with a limit of registers than without.
-    """
-    depths = ((0, 1, 0), (0, 1, 255)) if kernel == "resident" else ((64, 3, 255), (32, 1, 255))
+    """A kernel's tiles, whose sums leave registers for operands; a sum that is read as a whole has no stages."""
+    depths = ((0, 1),) if kernel == "resident" else ((64, 3), (32, 1))
     for sequences, units, warps in product((16, 32, 64), (16, 32, 64), (8, 4)):
         if sequences < 2 * max(query.M, 16) and sequences * units <= 512 * warps:
-            for depth, stages, registers in depths:
-                yield Config(sequences, units, depth, warps, stages, kernel, registers=registers)
+            for depth, stages in depths:
+                yield Config(sequences, units, depth, warps, stages, kernel)
