@@ -49,7 +49,7 @@ class VonMises(Distribution):
         >>> import zoo
         >>> from zoo.distributions import VonMises
         >>> VonMises(0.0, 4.0).log_prob(zoo.tensor(0.0))
-        tensor(-0.2630)
+        tensor(-0.2628)
     """
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
