@@ -1,7 +1,9 @@
-"""Wrong results of losses and modules found by comparing random calls with torch's, each reduced to a few lines."""
+"""Wrong results of losses, gradients and batches found by comparing random calls with torch's, each in a few lines."""
+import numpy as np
 import pytest
 
 import zoo
+from zoo.data import Subset, TensorDataset, default_collate
 from zoo.nn import functional as F
 
 nan, inf = float("nan"), float("inf")
@@ -68,3 +70,18 @@ def test_inputs_of_a_backward_pass():
             (x * 2).backward(inputs=inputs)
     with pytest.raises(ValueError, match="materialize_grads"):
         zoo.autograd.grad(x * 2, x, materialize_grads=True, allow_unused=False)
+
+
+def test_a_batch_of_samples_that_do_not_fit_together():
+    for batch in ([zoo.ones(2), zoo.ones(3)], [np.ones(2), np.ones(3)], [[1], [1, 2]]):
+        with pytest.raises(RuntimeError, match="default_collate"):
+            default_collate(batch)
+    for batch in ([np.array("text")], [np.array([None])]):
+        with pytest.raises(TypeError, match="default_collate"):
+            default_collate(batch)
+    assert [default_collate(b).dtype for b in ([1, 2.5], [2.5, 1], [True, False])] == [
+        zoo.float32, zoo.float64, zoo.bool]
+
+
+def test_a_subset_takes_a_list_of_places():
+    assert Subset(TensorDataset(zoo.arange(5)), [4, 2, 0])[[0, 2]][0].tolist() == [4, 0]

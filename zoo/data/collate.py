@@ -8,6 +8,7 @@ import numpy as np
 from zoo.autograd.convert import pinned
 from zoo.autograd.creation import tensor
 from zoo.autograd.tensor import Tensor, wrap
+from zoo.ops.errors import ShapeError
 from zoo.ops.face.join import stack
 
 
@@ -23,7 +24,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
     Raises:
         TypeError: something that is no tensor, array, number, text, mapping or sequence.
-        ValueError: samples of unequal shapes or lengths.
+        ShapeError (ValueError, RuntimeError): samples of unequal shapes or lengths.
 
     Example:
         >>> from zoo.data import default_collate
@@ -33,20 +34,30 @@ def default_collate(batch: Sequence[Any]) -> Any:
     first = batch[0]
     if isinstance(first, Tensor):
         plain = all(type(s.array) is np.ndarray and not s.requires_grad for s in batch)
-        return wrap(np.stack([s.array for s in batch])) if plain else stack(batch)
-    if isinstance(first, (bool, int, float, complex, np.number, np.bool_, np.ndarray)):
-        return tensor(np.stack([np.asarray(s) for s in batch]))
+        return wrap(stacked([s.array for s in batch])) if plain else stack(batch)
+    if type(first) in (bool, int):
+        return tensor(batch)                                     # of ints and floats: the default dtype, as in torch
+    of_texts_or_objects = isinstance(first, np.ndarray) and first.dtype.kind in "OSU"
+    if isinstance(first, (bool, int, float, complex, np.number, np.bool_, np.ndarray)) and not of_texts_or_objects:
+        return tensor(stacked([np.asarray(s) for s in batch]))
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, Mapping):
         return like(first, {key: default_collate([s[key] for s in batch]) for key in first})
     if isinstance(first, Sequence):
         if any(len(s) != len(first) for s in batch):
-            raise ValueError(f"default_collate: wants samples of one length, got {sorted({len(s) for s in batch})}")
+            raise ShapeError(f"default_collate: wants samples of one length, got {sorted({len(s) for s in batch})}")
         return like(first, [default_collate(field) for field in zip(*batch, strict=True)])
     raise TypeError(
         f"default_collate: wants tensors, arrays, numbers, texts, mappings or sequences, got {type(first).__name__}"
     )
+
+
+def stacked(arrays: list[np.ndarray]) -> np.ndarray:
+    """Arrays of one shape as one, with a first dimension more."""
+    if len({a.shape for a in arrays}) > 1:
+        raise ShapeError(f"default_collate: wants samples of one shape, got {sorted({a.shape for a in arrays})}")
+    return np.stack(arrays)
 
 
 def default_convert(data: Any) -> Any:
