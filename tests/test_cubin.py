@@ -1,7 +1,10 @@
-"""What a compiled kernel takes is read from its binary, and a kernel that spills is compiled with other limits."""
+"""What a compiled kernel takes is read from its binary; one that spills, or was edited, is compiled again."""
 
+import importlib
+import linecache
 import os
 import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -90,3 +93,39 @@ def test_what_spills_least_is_taken(monkeypatch):
     monkeypatch.setattr(launcher, "usage", lambda limit: Usage(40, stacks[limit], 0))
     kernel = launcher.Kernel(rows_times_columns, maxnreg=40, num_warps=1, N=32)
     assert kernel.warm(arguments()).asm["cubin"] == 128 and tried == [40, None, 128, 168, 255]
+
+
+STAGED = '''
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def stage(x):
+    return x {}
+
+
+@triton.jit
+def kernel(x, out, STAGES: tl.constexpr):
+    """x, out (1,) float32. Grid (1,)."""
+    tl.store(out, STAGES[0](tl.load(x)))
+'''
+
+
+def test_an_edited_stage_is_not_served_from_the_disk(compile_for, tmp_path, monkeypatch):
+    """Triton's key of a tuple of functions is made of their names: the same file before and after an edit."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    built = []
+    for change in "+ 1.0", "* 1234.0", "+ 1.0":
+        (tmp_path / "staged_kernel.py").write_text(STAGED.format(change))
+        sys.modules.pop("staged_kernel", None)
+        linecache.clearcache()
+        importlib.invalidate_caches()
+        module = importlib.import_module("staged_kernel")
+        compile_for(80)
+        built.append(launcher.Kernel(module.kernel, STAGES=(module.stage,)).warm(arguments()))
+    sys.modules.pop("staged_kernel", None)
+    first, second, third = (a.asm["ptx"].partition(".debug")[0] for a in built)
+    assert first != second and first == third
+    assert len(list((tmp_path / "cache").glob("*/*.cubin"))) == 2

@@ -86,6 +86,13 @@ def launch(x, y, z{arguments}):
 """
 
 
+class Sourced(tuple):
+    """A tuple of jit functions as Triton gets it, whose disk cache knows a constexpr by its `cache_key`, else by its
+    text: of functions in a tuple only the names, so that an edited stage of an epilogue was served as it had been."""
+
+    cache_key = property(lambda self: "-".join(getattr(v, "cache_key", str(v)) for v in self))
+
+
 class Kernel:
     """A `@triton.jit` function with its constexprs and options: `kernel(grid, *args)` launches it.
 
@@ -245,7 +252,8 @@ class Kernel:
         """Triton's CompiledKernel with at most so many registers a thread, or as the assembler likes."""
         num_warps, num_stages, cooperative, _ = self.options
         options = dict(num_warps=num_warps, num_stages=num_stages, launch_cooperative_grid=bool(cooperative))
-        return self.function.warmup(grid=(1,), maxnreg=limit, **options, **arguments, **self.constants)
+        constants = {name: Sourced(v) if type(v) is tuple else v for name, v in self.constants.items()}
+        return self.function.warmup(grid=(1,), maxnreg=limit, **options, **arguments, **constants)
 
 
 def failed(name: str, grid: tuple[int, ...], error: RuntimeError) -> CudaError:
