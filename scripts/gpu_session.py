@@ -83,10 +83,10 @@ def compiled(name: str, launches: Path, limit: float) -> Step:
 
 
 MACHINE = Step("machine", 60, ["scripts/gpu_session.py", "machine", "--out", "{out}"])
-TESTED = {"graphs": 60, "kernels": 120, "ops": 120, "suite": 90}
+TESTED = {"graphs": 60, "kernels": 120, "ops": 150, "suite": 90}
 BENCHED = {"training": 200, "inference": 160, "gemm": 60, "recurrent": 40, "conv": 120, "layers": 60, "optimizers": 30}
 SESSIONS = {
-    "check": [MACHINE, *(checked(name, limit) for name, limit in TESTED.items()), checked("digits", 100)],
+    "check": [MACHINE, *(checked(name, limit) for name, limit in (*TESTED.items(), ("digits", 100)))],
     "tune": [MACHINE, *(step for (kind, group), launches in CANDIDATES.items()
                         for step in (compiled(f"candidates-{kind}-{group}", launches, 100), tuned(kind, group, 200)))],
     "bench": [MACHINE, compiled("kernels-of-bench", LAUNCHES, 90),
