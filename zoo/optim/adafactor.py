@@ -79,8 +79,8 @@ class Adafactor(Optimizer):
 
 
 def rms(x: Tensor) -> float:
-    """The root of the mean square."""
-    return x.norm().item() / math.sqrt(x.numel())
+    """The root of the mean square; 0 of nothing."""
+    return x.norm().item() / math.sqrt(max(1, x.numel()))
 
 
 def second_moment(state: dict, g: Tensor, weight: float, eps: float) -> Tensor:
