@@ -358,7 +358,8 @@ def test_kernel_against_numpy(name, options):
                 p.grad, q.grad = zoo.tensor(g), wrap(cuda.from_numpy(g))
             for optimizer in pair:
                 optimizer.step()
-        assert len(pair[1].blocks[0][2]) == 1
+        if name != "Adafactor":                      # a program of tensor ops, as Muon
+            assert len(pair[1].blocks[0][2]) == 1
         for p, q in zip(host, device, strict=True):
             states = [o.state[x] for o, x in zip(pair, (p, q), strict=True)]
             assert states[0].keys() == states[1].keys()
