@@ -60,9 +60,9 @@ def pool(name: str, rank: int, input: Tensor, kernel_size: Any, output_size: Any
         along = starts(size[d], kernel[d], counts[d], samples[..., order[d]]) * prod(size[d + 1:])
         places = along.reshape(*x.shape[:2], *(counts[d] if k == d else 1 for k in range(rank))) + places
     offsets = [sum(t * prod(size[d + 1:]) for d, t in enumerate(tap)) for tap in product(*map(range, kernel))]
-    taps = places.reshape(*x.shape[:2], -1, 1) + places.new_tensor(offsets)
-    flat = x.reshape(*x.shape[:2], -1)
-    found, which = flat.gather(2, taps.reshape(*x.shape[:2], -1)).reshape(taps.shape).max(-1)
+    taps = places.reshape(*x.shape[:2], prod(counts), 1) + places.new_tensor(offsets)
+    flat = x.reshape(*x.shape[:2], prod(size))                   # no -1: a batch may be empty
+    found, which = flat.gather(2, taps.reshape(*x.shape[:2], prod(counts) * len(offsets))).reshape(taps.shape).max(-1)
     shape = (*input.shape[:input.ndim - rank], *counts)
     return found.reshape(shape), taps.gather(-1, which.unsqueeze(-1)).reshape(shape)
 

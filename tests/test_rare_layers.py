@@ -60,7 +60,7 @@ def test_what_the_adaptive_softmax_refuses(call, kind):
 @pytest.mark.parametrize("shape, kernel, options", [
     ((2, 3, 9, 11), 2, {"output_size": (5, 6)}), ((3, 8, 8), (3, 2), {"output_ratio": (0.5, 0.7)}),
     ((2, 2, 7, 5), 3, {"output_size": 1}), ((1, 2, 6, 7, 8), 2, {"output_size": (3, 4, 5)}),
-    ((2, 9, 9, 9), (2, 3, 2), {"output_ratio": 0.5})])
+    ((2, 9, 9, 9), (2, 3, 2), {"output_ratio": 0.5}), ((0, 2, 6, 6, 6), 2, {"output_size": 3})])
 def test_fractional_pooling_equals_torchs(shape, kernel, options, rng):
     torch = pytest.importorskip("torch")
     rank = 3 if len(shape) == 5 or shape == (2, 9, 9, 9) else 2
