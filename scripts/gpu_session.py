@@ -41,10 +41,11 @@ COMMIT = CARRIED / "commit"
 KERNELS = CARRIED / "kernels.tar.xz"     # what `build` compiled
 BUILT = ROOT / ".gpu-build"              # where it compiles; git ignores it too
 LAUNCHES = CARRIED / "launches.jsonl"
-KINDS = "half", "tf32"
-GROUPS = "resnet50", "others"            # of the tuner's cases: what matters most comes first
-CANDIDATES = {(kind, group): CARRIED / f"candidates-{kind}-{group}.jsonl" for kind in KINDS for group in GROUPS}
-MOST = 12                                # candidates of a case: some 200 kernels to compile for each group
+GROUPS = {"resnet50": ("gemm", "conv"), "sequences": ("attention", "recurrent"), "others": ("gemm", "conv")}
+# Of the tuner's cases, what matters most first: the launches of their candidates.
+CANDIDATES = {(kind, group): CARRIED / f"candidates-{kind}-{group}.jsonl"
+              for kind in ("half", "tf32") for group in GROUPS}
+MOST = 12                                # candidates of a case: some 200 kernels to compile for each group of products
 RESERVE = 15                             # seconds of the budget for the end: the archive, the verdicts
 COPIED = "65536"                         # bytes that the stub really copies of an array
 PERIOD = 20                              # seconds after which what there is so far is kept again
@@ -70,7 +71,7 @@ def checked(part: str, limit: float) -> Step:
 def tuned(kind: str, group: str, limit: float) -> Step:
     """Configs of a kind for a group of cases, 6 seconds each at most. The table grows from case to case."""
     few = ["--most", "2", "--repeats", "2", "--tiny"] if INTERPRETING else ["--most", str(MOST)]
-    return Step(f"{kind}-{group}", limit, ["-m", "zoo.ops.tune", "gemm", "conv", "--kinds", kind, "--of", group,
+    return Step(f"{kind}-{group}", limit, ["-m", "zoo.ops.tune", *GROUPS[group], "--kinds", kind, "--of", group,
                                            "--seconds", "6", *few, *["--unchecked"] * STUB, "--out",
                                            "{out}/table.json", "--begun", "{out}/begun.txt"])
 
@@ -88,7 +89,7 @@ BENCHED = {"training": 200, "inference": 160, "gemm": 60, "recurrent": 40, "conv
 SESSIONS = {
     "check": [MACHINE, *(checked(name, limit) for name, limit in (*TESTED.items(), ("digits", 100)))],
     "tune": [MACHINE, *(step for (kind, group), launches in CANDIDATES.items()
-                        for step in (compiled(f"candidates-{kind}-{group}", launches, 100), tuned(kind, group, 200)))],
+                        for step in (compiled(f"candidates-{kind}-{group}", launches, 100), tuned(kind, group, 180)))],
     "bench": [MACHINE, compiled("kernels-of-bench", LAUNCHES, 90),
               *(checked(f"bench-{name}", limit) for name, limit in BENCHED.items())],
 }
@@ -108,7 +109,7 @@ def prepare() -> int:
     recorders = {
         LAUNCHES: [[BENCH / "gpu_section.py", "--library", "zoo", "--section", section, "--out", LAUNCHES, "--record"]
                    for section in SECTIONS],
-        **{path: [["-m", "zoo.ops.tune", "gemm", "conv", "--kinds", kind, "--of", group, "--most", str(MOST),
+        **{path: [["-m", "zoo.ops.tune", *GROUPS[group], "--kinds", kind, "--of", group, "--most", str(MOST),
                    "--record", path]] for (kind, group), path in CANDIDATES.items()},
     }
     for path, commands in recorders.items():
