@@ -39,6 +39,8 @@ def limited(args: list[str], seconds: float, log: Path, folder: Path | None = No
                 status = 124
             finally:
                 end(process)
+            if status == os.EX_TEMPFAIL and time.perf_counter() - began >= seconds:
+                status = 124
     return Ended(status, round(time.perf_counter() - began, 1))
 
 
